@@ -1,0 +1,173 @@
+// Package driver is the seam between package cuda and what executes its work: the NVIDIA driver (package libcuda) or the
+// software device (package softcuda).
+//
+// It speaks the CUDA driver API's terms: a method stands for the driver function of its name, takes its arguments in their
+// order and returns its result code. Three things differ, the same way everywhere:
+//
+//   - A method of something that lives in a context takes that context first. The implementation makes it current for the
+//     call and leaves the calling thread as it was found (DESIGN decision 5).
+//   - Out parameters are results.
+//   - Host memory is an unsafe.Pointer, which keeps Go memory alive for the call. Whoever has the driver copy asynchronously
+//     to or from Go memory keeps that memory until the copy is done.
+//
+// Nothing of this module is imported here.
+package driver
+
+import "unsafe"
+
+// Handles, as the driver gives them. Zero is "none", except for Stream, where it is the legacy default stream.
+type (
+	Device    int32
+	Context   uintptr
+	Stream    uintptr
+	Event     uintptr
+	Module    uintptr
+	Function  uintptr
+	DevicePtr uint64
+)
+
+// Special streams. They belong to no context: the context a call names is the one they are taken in.
+const (
+	StreamLegacy    Stream = 1
+	StreamPerThread Stream = 2
+)
+
+// Flags of streams and events, and device attributes, by the driver's numbers.
+const (
+	StreamDefault     uint32 = 0
+	StreamNonBlocking uint32 = 1
+
+	EventDefault       uint32 = 0
+	EventBlockingSync  uint32 = 1
+	EventDisableTiming uint32 = 2
+
+	MemHostAllocPortable uint32 = 1
+
+	AttrMaxThreadsPerBlock        int32 = 1
+	AttrMaxSharedMemoryPerBlock   int32 = 8
+	AttrMultiprocessorCount       int32 = 16
+	AttrAsyncEngineCount          int32 = 40
+	AttrComputeCapabilityMajor    int32 = 75
+	AttrComputeCapabilityMinor    int32 = 76
+	AttrStreamPrioritiesSupported int32 = 78
+	AttrPageableMemoryAccess      int32 = 88
+)
+
+// Driver is one opened driver. All methods may be called from any goroutine.
+type Driver interface {
+	// Name says which driver this is: "nvidia" or "software".
+	Name() string
+	// DriverGetVersion is the CUDA version, 1000*major + 10*minor.
+	DriverGetVersion() (int, Result)
+	// Attach gives the driver its way back into the library. It is called once, before anything is queued.
+	Attach(Upcalls)
+	// InHostFunction reports whether the calling goroutine is inside a host function of this driver.
+	InHostFunction() bool
+	// GoexitContained reports whether the driver survives a host function that calls runtime.Goexit.
+	GoexitContained() bool
+	// Shut ends what serves this driver once nothing is queued any more, and waits for it. No method is called afterwards.
+	Shut()
+
+	Devices
+	Streams
+	Events
+	Memory
+	Modules
+	HostFunctions
+}
+
+// Upcalls are what a driver calls in the library.
+type Upcalls struct {
+	// HostFunc runs the host function that was launched with data, on a thread (or goroutine) of the driver.
+	HostFunc func(data uint64)
+	// Lost says, on an ordinary goroutine, that ctx has failed for good with r. Saying it again does nothing.
+	Lost func(ctx Context, r Result)
+	// Pending reports how many host functions of ctx have yet to run, so that a driver that must look for failures knows
+	// when to look. A function counts before LaunchHostFunc is called for it.
+	Pending func(ctx Context) int
+}
+
+// Devices are the device and primary context management sections.
+type Devices interface {
+	DeviceGetCount() (int, Result)
+	DeviceGetName(Device) (string, Result)
+	DeviceGetAttribute(attr int32, d Device) (int, Result)
+	DeviceTotalMem(Device) (uint64, Result)
+	DevicePrimaryCtxRetain(Device) (Context, Result)
+	DevicePrimaryCtxRelease(Device) Result
+	CtxGetStreamPriorityRange(Context) (least, greatest int32, r Result)
+	CtxSynchronize(Context) Result
+}
+
+// Streams is the stream management section.
+type Streams interface {
+	StreamCreateWithPriority(ctx Context, flags uint32, priority int32) (Stream, Result)
+	StreamDestroy(Context, Stream) Result
+	StreamQuery(Context, Stream) Result
+	StreamSynchronize(Context, Stream) Result
+	StreamWaitEvent(ctx Context, s Stream, e Event, flags uint32) Result
+	StreamGetFlags(Context, Stream) (uint32, Result)
+	StreamGetPriority(Context, Stream) (int32, Result)
+	StreamGetID(Context, Stream) (uint64, Result)
+	StreamGetCtx(Context, Stream) (Context, Result)
+	StreamGetDevice(Context, Stream) (Device, Result)
+}
+
+// Events is the event management section.
+type Events interface {
+	EventCreate(ctx Context, flags uint32) (Event, Result)
+	EventDestroy(Context, Event) Result
+	EventRecord(Context, Event, Stream) Result
+	EventQuery(Context, Event) Result
+	EventSynchronize(Context, Event) Result
+	EventElapsedTime(ctx Context, start, end Event) (milliseconds float32, r Result)
+	// NotifyEvent has fn called once, when the work that e captured last has completed (Success) or can no longer (the
+	// context's error). fn is called on a goroutine of the driver, or before NotifyEvent returns; it must not block. No
+	// thread waits meanwhile. If NotifyEvent returns anything but Success, fn is never called.
+	NotifyEvent(ctx Context, e Event, fn func(Result)) Result
+}
+
+// Memory is the memory management section.
+type Memory interface {
+	MemAlloc(ctx Context, size uintptr) (DevicePtr, Result)
+	MemFree(Context, DevicePtr) Result
+	MemHostAlloc(ctx Context, size uintptr, flags uint32) (unsafe.Pointer, Result)
+	MemFreeHost(Context, unsafe.Pointer) Result
+
+	MemcpyHtoD(ctx Context, dst DevicePtr, src unsafe.Pointer, size uintptr) Result
+	MemcpyDtoH(ctx Context, dst unsafe.Pointer, src DevicePtr, size uintptr) Result
+	MemsetD8(ctx Context, dst DevicePtr, value uint8, n uintptr) Result
+
+	MemcpyHtoDAsync(ctx Context, dst DevicePtr, src unsafe.Pointer, size uintptr, s Stream) Result
+	MemcpyDtoHAsync(ctx Context, dst unsafe.Pointer, src DevicePtr, size uintptr, s Stream) Result
+	MemcpyDtoDAsync(ctx Context, dst, src DevicePtr, size uintptr, s Stream) Result
+	MemsetD8Async(ctx Context, dst DevicePtr, value uint8, n uintptr, s Stream) Result
+	MemsetD16Async(ctx Context, dst DevicePtr, value uint16, n uintptr, s Stream) Result
+	MemsetD32Async(ctx Context, dst DevicePtr, value uint32, n uintptr, s Stream) Result
+}
+
+// Modules is the module management section and kernel launch.
+type Modules interface {
+	// ModuleLoadData loads PTX text or a binary image. log says what was wrong with it, where the driver can tell.
+	ModuleLoadData(ctx Context, image []byte) (m Module, log string, r Result)
+	ModuleUnload(Context, Module) Result
+	ModuleGetFunction(ctx Context, m Module, name string) (Function, Result)
+	// FuncGetParamInfo gives a parameter's place in the parameter block; ErrorInvalidValue behind the last one.
+	FuncGetParamInfo(ctx Context, f Function, index int) (offset, size uintptr, r Result)
+	// LaunchKernel queues a launch. The parameters are copied before it returns. why explains a refusal, where it can.
+	LaunchKernel(ctx Context, f Function, l *Launch, s Stream) (why string, r Result)
+}
+
+// Launch is what a kernel is launched with.
+type Launch struct {
+	Grid, Block [3]uint32
+	SharedMem   uint32
+	Params      []byte   // the values, each at its offset
+	Offsets     []uint32 // where each parameter's value stands in Params
+}
+
+// HostFunctions are the host functions of the execution control section.
+type HostFunctions interface {
+	// LaunchHostFunc queues a call of Upcalls.HostFunc with data.
+	LaunchHostFunc(ctx Context, s Stream, data uint64) Result
+}
