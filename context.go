@@ -1,0 +1,87 @@
+package cuda
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/hostfn"
+)
+
+// Context owns streams, events, memory and modules of one device. Every Device has a primary context, shared with other
+// CUDA libraries of the process, and its constructors (NewStream, Alloc, ...) make things there.
+type Context struct {
+	drv     *Driver
+	device  driver.Device
+	ordinal int
+	raw     driver.Context
+	// pageable: the device reads and writes ordinary host memory itself, so a copy may still be at it when the driver returns;
+	// we wait then, for Go memory must outlive the copy. Elsewhere the driver has staged or finished such a copy by itself.
+	pageable bool
+	release  func() // lets go of the driver's context, at shutdown
+
+	funcs  hostfn.Group
+	events eventPool
+	failed atomic.Int32 // the driver.Result that the context failed with; 0: none
+}
+
+// lost is the error that c has failed with, or Success.
+func (c *Context) lost() driver.Result { return driver.Result(c.failed.Load()) }
+
+// enter is Driver.enter, and refuses calls on a lost context. If it returns nil, c.drv.leave must follow.
+func (c *Context) enter(op string) error {
+	if c == nil {
+		return failf(op, ErrInvalidValue, "the context is nil")
+	}
+	if err := c.drv.enter(op); err != nil {
+		return err
+	}
+	if r := c.lost(); r != driver.Success {
+		c.drv.leave()
+		return c.lostError(op, r)
+	}
+	return nil
+}
+
+// result makes an error of a driver's answer, nil for Success. An answer that means that c has failed is noted.
+func (c *Context) result(op string, r driver.Result) error {
+	return c.resultf(op, r, "")
+}
+
+// resultf is result with a reason.
+func (c *Context) resultf(op string, r driver.Result, format string, args ...any) error {
+	switch {
+	case r == driver.Success:
+		return nil
+	case r.Sticky():
+		c.fail(r)
+		return c.lostError(op, r)
+	case format == "":
+		return &Error{Op: op, Code: Code(r)}
+	}
+	return failf(op, Code(r), format, args...)
+}
+
+// lostError is the error of every call on a lost context. It is earlier work's error, not the call's (CONTRACT ST-11).
+func (c *Context) lostError(op string, r driver.Result) error {
+	return &Error{
+		Op: op, Code: Code(r), also: ErrDeviceLost,
+		Reason: fmt.Sprintf("work queued earlier failed, and device %d is lost to this process; restart the program", c.ordinal),
+	}
+}
+
+// fail notes that c is lost, once, and resolves the host functions that will now never run (CONTRACT HL-17). On an
+// ordinary goroutine: fail may be called anywhere.
+func (c *Context) fail(r driver.Result) {
+	if !c.failed.CompareAndSwap(0, int32(r)) {
+		return
+	}
+	d := c.drv
+	d.reports.add()
+	go func() {
+		defer d.reports.done()
+		for _, fn := range d.funcs.Sweep(&c.funcs) {
+			d.resolve(fn, &LostError{Name: funcName(fn), Site: siteName(fn.Site), Err: c.lostError("HostLaunch", r)})
+		}
+	}()
+}

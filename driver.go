@@ -1,0 +1,275 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/hostfn"
+)
+
+// Driver is an opened driver: the NVIDIA driver or the software device. It holds everything made from it; there is no state
+// outside of it. A program usually opens one and closes it at its end.
+type Driver struct {
+	drv     driver.Driver
+	opts    options
+	version Version
+
+	funcs     hostfn.Table // host functions that wait to run
+	reports   tally        // OnDone, OnPanic and OnLost in progress
+	resources registry
+	retired   retireList
+
+	calls atomic.Int64  // calls in progress, and closingBit once the shutdown has begun
+	quiet chan struct{} // closed when it has begun and no call is in progress any more
+	down  chan struct{} // closed when it is through
+
+	opening sync.Mutex // held while a device is opened; before mu
+
+	mu       sync.Mutex // guards what follows; never held across a driver call
+	devices  []*Device
+	contexts map[driver.Context]*Context
+}
+
+// NewDriver wraps a driver implementation. It is for the driver packages of this module: programs call libcuda.Open,
+// softcuda.New or anycuda.Open.
+func NewDriver(impl driver.Driver, opts ...Option) (*Driver, error) {
+	const op = "Open"
+	d := &Driver{drv: impl, quiet: make(chan struct{}), down: make(chan struct{}), contexts: map[driver.Context]*Context{}}
+	for _, o := range opts {
+		if o != nil {
+			o(&d.opts)
+		}
+	}
+	v, r := impl.DriverGetVersion()
+	if r != driver.Success {
+		return nil, NewError(op, r, "the driver does not tell its version")
+	}
+	n, r := impl.DeviceGetCount()
+	if r != driver.Success {
+		return nil, NewError(op, r, "the driver does not tell its devices")
+	}
+	d.version, d.devices = Version(v), make([]*Device, n)
+	impl.Attach(driver.Upcalls{HostFunc: d.runHostFunc, Lost: d.contextLost, Pending: d.pending})
+	return d, nil
+}
+
+// Name is "nvidia" or "software".
+func (d *Driver) Name() string {
+	if d == nil {
+		return ""
+	}
+	return d.drv.Name()
+}
+
+// Version is the CUDA version that the driver implements.
+func (d *Driver) Version() Version {
+	if d == nil {
+		return 0
+	}
+	return d.version
+}
+
+// Version is a CUDA version as CUDA counts: 1000*major + 10*minor.
+type Version int
+
+// String gives the usual form, as in "13.0".
+func (v Version) String() string { return fmt.Sprintf("%d.%d", int(v)/1000, int(v)%1000/10) }
+
+// DeviceCount is how many devices there are.
+func (d *Driver) DeviceCount() int {
+	if d == nil {
+		return 0
+	}
+	return len(d.devices)
+}
+
+// Device returns device i, from 0 to DeviceCount()-1, and makes its primary context on the first call for i.
+// Every call for one i returns the same Device.
+func (d *Driver) Device(i int) (*Device, error) {
+	const op = "Driver.Device"
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.leave()
+	if i < 0 || i >= len(d.devices) {
+		return nil, failf(op, ErrInvalidDevice, "there is no device %d: this driver has %d", i, len(d.devices))
+	}
+	d.opening.Lock()
+	defer d.opening.Unlock()
+	if dev := d.opened(i); dev != nil {
+		return dev, nil
+	}
+	return d.openDevice(op, driver.Device(i))
+}
+
+// opened is device i if it has been opened.
+func (d *Driver) opened(i int) *Device {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.devices[i]
+}
+
+// closingBit stands above any number of calls.
+const closingBit = 1 << 62
+
+// enter is the beginning of every call that reaches the driver: it refuses what cannot be had now, and has an ordinary
+// goroutine free what was dropped. If it returns nil, leave must follow: the shutdown waits for the calls in progress.
+func (d *Driver) enter(op string) error {
+	if d == nil {
+		return failf(op, ErrInvalidValue, "the driver is nil")
+	}
+	if d.drv.InHostFunction() {
+		return failf(op, ErrNotPermitted, "called inside a host function, where CUDA is forbidden; call it afterwards (OnDone), or from a goroutine that the function starts")
+	}
+	if d.calls.Add(1)&closingBit != 0 {
+		d.leave()
+		return failf(op, ErrClosed, "the Driver is closed")
+	}
+	if d.retired.n.Load() > 0 {
+		go d.retired.drain()
+	}
+	return nil
+}
+
+// leave is the end of a call that enter let in.
+func (d *Driver) leave() {
+	if d.calls.Add(-1) == closingBit {
+		d.becameQuiet()
+	}
+}
+
+// becameQuiet may be called again: calls that enter refuses count for a moment.
+func (d *Driver) becameQuiet() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	select {
+	case <-d.quiet:
+	default:
+		close(d.quiet)
+	}
+}
+
+// Close waits until all queued work is done, frees everything made from d, and lets go of the devices. Afterwards nothing of
+// the library runs any more, no goroutine and no host function, and every call returns ErrClosed (CONTRACT LI-01, LI-03).
+// Inside a host function Close is accepted and carried out later, on an ordinary goroutine. Inside an OnDone, OnPanic or
+// OnLost it returns ErrDeadlock, since it would wait for that. Work that never ends makes Close wait forever: see Shutdown.
+func (d *Driver) Close() error {
+	if d == nil {
+		return nil
+	}
+	if d.drv.InHostFunction() {
+		d.startShutdown()
+		return nil
+	}
+	return d.Shutdown(context.Background())
+}
+
+// Shutdown is Close with a limit: when ctx ends first, it returns an error that wraps ctx's and says what is stuck. The
+// shutdown goes on in the background and can be waited for again.
+func (d *Driver) Shutdown(ctx context.Context) error {
+	const op = "Driver.Shutdown"
+	if d == nil {
+		return nil
+	}
+	if ctx == nil {
+		return failf(op, ErrInvalidValue, "ctx is nil")
+	}
+	if d.drv.InHostFunction() {
+		return failf(op, ErrNotPermitted, "called inside a host function, which it would wait for; call Close, or call it from a goroutine")
+	}
+	if inReport() {
+		return failf(op, ErrDeadlock, "called inside an OnDone, OnPanic or OnLost, which it would wait for; call it from another goroutine")
+	}
+	d.startShutdown()
+	select {
+	case <-d.down:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("cuda: %s: %w; still waiting for %s", op, ctx.Err(), d.stuck())
+	}
+}
+
+func (d *Driver) startShutdown() {
+	if before := d.calls.Or(closingBit); before&closingBit == 0 {
+		if before == 0 {
+			d.becameQuiet()
+		}
+		go d.finish()
+	}
+}
+
+// finish carries the shutdown out.
+func (d *Driver) finish() {
+	<-d.quiet
+	for _, c := range d.allContexts() {
+		c.result("Driver.Close", d.drv.CtxSynchronize(c.raw))
+	}
+	<-d.funcs.Idle()
+	<-d.reports.idle()
+	d.retired.drain()
+	for _, r := range d.resources.all() {
+		r.close()
+	}
+	<-d.resources.left.idle()
+	for _, c := range d.allContexts() {
+		c.events.drain(c)
+		c.release()
+	}
+	d.drv.Shut()
+	<-d.reports.idle() // of a context that failed on the way
+	close(d.down)
+}
+
+// stuck describes what finish waits for.
+func (d *Driver) stuck() string {
+	var parts []string
+	for _, fn := range d.funcs.Running() {
+		parts = append(parts, fmt.Sprintf("host function %s, enqueued at %s, which runs", funcName(fn), siteName(fn.Site)))
+	}
+	some, n := d.funcs.Waiting(3)
+	for _, fn := range some {
+		parts = append(parts, fmt.Sprintf("host function %s, enqueued at %s, which waits", funcName(fn), siteName(fn.Site)))
+	}
+	if n > len(some) {
+		parts = append(parts, fmt.Sprintf("%d more host functions", n-len(some)))
+	}
+	if len(parts) == 0 {
+		return "queued work of the device, a call in progress, or an OnDone"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (d *Driver) allContexts() []*Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	list := make([]*Context, 0, len(d.contexts))
+	for _, c := range d.contexts {
+		list = append(list, c)
+	}
+	return list
+}
+
+func (d *Driver) context(raw driver.Context) *Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.contexts[raw]
+}
+
+// contextLost is the driver's word that a context has failed.
+func (d *Driver) contextLost(raw driver.Context, r driver.Result) {
+	if c := d.context(raw); c != nil {
+		c.fail(r)
+	}
+}
+
+// pending tells the driver how many host functions of a context wait.
+func (d *Driver) pending(raw driver.Context) int {
+	if c := d.context(raw); c != nil {
+		return d.funcs.Pending(&c.funcs)
+	}
+	return 0
+}

@@ -1,0 +1,291 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// Event is a CUDA event: a mark in a stream, recorded with Queue.Record, that other streams and the program can wait for
+// (CONTRACT EV). An event that was never recorded counts as complete, except for Elapsed.
+type Event struct {
+	ctx      *Context
+	raw      driver.Event
+	res      *resource
+	timing   bool
+	recorded atomic.Bool
+}
+
+// EventOption configures NewEvent.
+type EventOption func(*eventOptions)
+
+type eventOptions struct{ timing, blocking bool }
+
+// WithTiming has the event carry the time of its completion, for Elapsed. Without it, events are cheaper.
+func WithTiming() EventOption { return func(o *eventOptions) { o.timing = true } }
+
+// BlockingSync has Event.Sync sleep rather than spin: less CPU time, later wake-up (CU_EVENT_BLOCKING_SYNC).
+func BlockingSync() EventOption { return func(o *eventOptions) { o.blocking = true } }
+
+// NewEvent makes an event. It can be recorded in streams of c, and waited for in streams of any context (CONTRACT EV-01).
+func (c *Context) NewEvent(opts ...EventOption) (*Event, error) {
+	const op = "NewEvent"
+	if err := c.enter(op); err != nil {
+		return nil, err
+	}
+	defer c.drv.leave()
+	var o eventOptions
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	d := c.drv.drv
+	raw, r := d.EventCreate(c.raw, o.flags())
+	if err := c.result(op, r); err != nil {
+		return nil, err
+	}
+	e := &Event{ctx: c, raw: raw, timing: o.timing}
+	e.res = newResource(c, "Event", 0, func() driver.Result { return d.EventDestroy(c.raw, raw) })
+	dropped(e, e.res)
+	return e, nil
+}
+
+func (o *eventOptions) flags() uint32 {
+	f := driver.EventDefault
+	if !o.timing {
+		f |= driver.EventDisableTiming
+	}
+	if o.blocking {
+		f |= driver.EventBlockingSync
+	}
+	return f
+}
+
+// begin is the beginning of every call on e; end must follow if it returns nil.
+func (e *Event) begin(op string) error {
+	if e == nil {
+		return failf(op, ErrInvalidValue, "the event is nil")
+	}
+	if err := e.ctx.enter(op); err != nil {
+		return err
+	}
+	if err := e.acquire(op, "the event"); err != nil {
+		e.ctx.drv.leave()
+		return err
+	}
+	return nil
+}
+
+func (e *Event) end() {
+	e.res.release()
+	e.ctx.drv.leave()
+}
+
+// acquire takes e as the argument called name of op; e.res.release must follow if it returns nil.
+func (e *Event) acquire(op, name string) error {
+	if e == nil {
+		return failf(op, ErrInvalidValue, "%s is nil", name)
+	}
+	if !e.res.acquire() {
+		return failf(op, ErrClosed, "%s is closed", name)
+	}
+	return nil
+}
+
+// Context is the context that e belongs to.
+func (e *Event) Context() *Context {
+	if e == nil {
+		return nil
+	}
+	return e.ctx
+}
+
+// Query reports whether what e's latest record captured is done. It does not wait. cuEventQuery.
+func (e *Event) Query() (done bool, err error) {
+	const op = "Event.Query"
+	if err := e.begin(op); err != nil {
+		return false, err
+	}
+	defer e.end()
+	r := e.ctx.drv.drv.EventQuery(e.ctx.raw, e.raw)
+	e.ctx.drv.funcs.Observe()
+	if r == driver.ErrorNotReady {
+		return false, nil
+	}
+	return r == driver.Success, e.ctx.result(op, r)
+}
+
+// Sync waits until what e's latest record captured is done. It blocks the calling goroutine and a thread; see Wait and Done.
+// cuEventSynchronize.
+func (e *Event) Sync() error {
+	const op = "Event.Sync"
+	if err := e.begin(op); err != nil {
+		return err
+	}
+	defer e.end()
+	r := e.ctx.drv.drv.EventSynchronize(e.ctx.raw, e.raw)
+	e.ctx.drv.funcs.Observe()
+	return e.ctx.result(op, r)
+}
+
+// Wait is Sync with a limit: it returns an error that wraps ctx's when ctx ends first. No thread waits meanwhile. The event
+// must not be recorded again while it is waited for.
+func (e *Event) Wait(ctx context.Context) error {
+	const op = "Event.Wait"
+	if ctx == nil {
+		return failf(op, ErrInvalidValue, "ctx is nil")
+	}
+	done, err := e.notify(op)
+	if err != nil {
+		return err
+	}
+	return e.ctx.await(op, ctx, done)
+}
+
+// Done returns a channel that is closed when what e's latest record captured is done, or can no longer be because the context
+// failed; ask Query which. If e cannot be waited for (closed, say) the channel is closed already. No thread waits
+// (CONTRACT EV-03). The event must not be recorded again while it is waited for.
+func (e *Event) Done() <-chan struct{} {
+	closed := make(chan struct{})
+	done, err := e.notify("Event.Done")
+	if err != nil {
+		close(closed)
+		return closed
+	}
+	return done.ch
+}
+
+// notify holds e open until it is complete.
+func (e *Event) notify(op string) (*completion, error) {
+	if err := e.begin(op); err != nil {
+		return nil, err
+	}
+	defer e.ctx.drv.leave()
+	return e.ctx.notify(op, e.raw, e.res.release)
+}
+
+// Elapsed is the time on the device between the completion of since and that of e, to about half a microsecond. Both need
+// WithTiming. cuEventElapsedTime.
+//
+// Errors (CONTRACT EV-02): ErrTimingDisabled and ErrNotRecorded (each is an ErrInvalidHandle too, which is the driver's code),
+// and ErrNotReady if one of them is not complete.
+func (e *Event) Elapsed(since *Event) (time.Duration, error) {
+	const op = "Event.Elapsed"
+	if err := e.begin(op); err != nil {
+		return 0, err
+	}
+	defer e.end()
+	if err := since.acquire(op, "since"); err != nil {
+		return 0, err
+	}
+	defer since.res.release()
+	for _, ev := range []*Event{since, e} {
+		if err := ev.timed(op, ev == e); err != nil {
+			return 0, err
+		}
+	}
+	if e.ctx.drv != since.ctx.drv {
+		return 0, failf(op, ErrInvalidValue, "since belongs to another Driver (%s)", since.ctx.drv.Name())
+	}
+	ms, r := e.ctx.drv.drv.EventElapsedTime(e.ctx.raw, since.raw, e.raw)
+	if r == driver.ErrorNotReady {
+		return 0, e.ctx.resultf(op, r, "an event is not complete yet; wait for it first")
+	}
+	return time.Duration(float64(ms) * float64(time.Millisecond)), e.ctx.result(op, r)
+}
+
+// timed says why e has no time.
+func (e *Event) timed(op string, receiver bool) error {
+	name := "since"
+	if receiver {
+		name = "the event"
+	}
+	if !e.timing {
+		return &Error{Op: op, Code: ErrTimingDisabled, also: ErrInvalidHandle, Reason: name + " was made without WithTiming()"}
+	}
+	if !e.recorded.Load() {
+		return &Error{Op: op, Code: ErrNotRecorded, also: ErrInvalidHandle, Reason: name + " was never recorded"}
+	}
+	return nil
+}
+
+// Close destroys e. Work that waits for it is not affected.
+func (e *Event) Close() error {
+	if e == nil {
+		return nil
+	}
+	return closeHandle(e.res)
+}
+
+// Record queues the recording of e, which must belong to s's context. cuEventRecord.
+func (s *Stream) Record(e *Event) error {
+	const op = "Stream.Record"
+	if err := s.begin(op); err != nil {
+		return err
+	}
+	defer s.end()
+	if err := e.acquire(op, "the event"); err != nil {
+		return err
+	}
+	defer e.res.release()
+	if e.ctx != s.ctx {
+		return failf(op, ErrInvalidHandle, "the event belongs to %s and the stream to %s; record an event in the context that made it", e.ctx.describe(), s.ctx.describe())
+	}
+	err := s.ctx.result(op, s.driver().EventRecord(s.ctx.raw, e.raw, s.raw))
+	if err == nil {
+		e.recorded.Store(true)
+	}
+	return err
+}
+
+// WaitEvent has later work of s wait for what e's latest record captured; recording e again later changes nothing. e may
+// belong to another device (CONTRACT ST-06). cuStreamWaitEvent.
+func (s *Stream) WaitEvent(e *Event) error {
+	const op = "Stream.WaitEvent"
+	if err := s.begin(op); err != nil {
+		return err
+	}
+	defer s.end()
+	if err := e.acquire(op, "the event"); err != nil {
+		return err
+	}
+	defer e.res.release()
+	if e.ctx.drv != s.ctx.drv {
+		return failf(op, ErrInvalidValue, "the event belongs to %s and the stream to %s", e.ctx.describe(), s.ctx.describe())
+	}
+	return s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, 0))
+}
+
+// WaitStream has later work of s wait for everything queued on other so far. other may belong to another device.
+func (s *Stream) WaitStream(other *Stream) error {
+	const op = "Stream.WaitStream"
+	if err := s.begin(op); err != nil {
+		return err
+	}
+	defer s.end()
+	if err := other.beginAs(op, "other"); err != nil {
+		return err
+	}
+	defer other.end()
+	if other.ctx.drv != s.ctx.drv {
+		return failf(op, ErrInvalidValue, "other belongs to %s and the stream to %s", other.ctx.describe(), s.ctx.describe())
+	}
+	raw, err := other.ctx.events.get(other.ctx, op)
+	if err != nil {
+		return err
+	}
+	defer other.ctx.events.put(raw) // the wait holds what the record captured, not the event
+	if err := other.ctx.result(op, s.driver().EventRecord(other.ctx.raw, raw, other.raw)); err != nil {
+		return err
+	}
+	return s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0))
+}
+
+// describe names c for messages.
+func (c *Context) describe() string {
+	return fmt.Sprintf("device %d of the %s driver", c.ordinal, c.drv.Name())
+}

@@ -1,0 +1,139 @@
+package cuda
+
+import (
+	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/hostfn"
+	"github.com/hostlaunch/cuda/internal/native"
+)
+
+// HostLaunch queues fn as a host function on on: it runs once everything queued there before has finished, and what is
+// queued afterwards waits until it returns (CONTRACT HL-01). HostLaunch itself returns at once.
+//
+// fn runs exactly once, on a thread of the driver and never on the caller's goroutine, with all earlier work's writes
+// visible to it, and what it writes is visible after Sync. CUDA is forbidden inside: see the package documentation. fn may
+// start a goroutine that uses CUDA. It stays alive, with all it captured, until it has run. A panic is recovered and
+// reported to OnDone, or else to the driver's OnPanic. If the context fails first, fn never runs, and OnDone, or else the
+// driver's OnLost, is told within a second. Do not call runtime.Goexit (as t.FailNow does) inside: on a thread of the NVIDIA
+// driver that ends the process.
+//
+// On an error nothing was queued, fn will never run, and OnDone is not called: ErrInvalidValue for a nil argument, ErrClosed,
+// ErrNotPermitted inside a host function, ErrDeviceLost, or what the driver refused it with (CONTRACT HL-10, HL-16).
+//
+// CONTRACT HL; cuLaunchHostFunc.
+//
+//go:noinline
+func HostLaunch(on Queue, fn func(), opts ...HostOption) error {
+	site := native.CallerPC()
+	if on == nil {
+		return failf("HostLaunch", ErrInvalidValue, "on is nil; pass a *Stream")
+	}
+	return on.hostLaunch(fn, site, opts)
+}
+
+// HostOption configures a host function.
+type HostOption func(*hostOptions)
+
+type hostOptions struct {
+	name string
+	mode HostSyncMode
+	done func(error)
+}
+
+// HostSyncMode says how the driver's thread waits for a host function's turn.
+type HostSyncMode uint32
+
+// Sync modes, by the driver's numbers.
+const (
+	// Block: the thread sleeps. It is the default.
+	Block HostSyncMode = 0
+	// Spin: the thread may spin, for a shorter way from the work before to the function. It is a hint: where the driver has no
+	// such mode (it came with CUDA 13.2) the function runs as with Block.
+	Spin HostSyncMode = 1
+)
+
+// SyncMode sets how the driver's thread waits. An unknown mode is ErrInvalidValue (CONTRACT HL-21).
+func SyncMode(m HostSyncMode) HostOption { return func(o *hostOptions) { o.mode = m } }
+
+// Name gives the function a name for reports. Without it, reports use the name that the program's symbols give it.
+func Name(name string) HostOption { return func(o *hostOptions) { o.name = name } }
+
+// OnDone has done told, exactly once, how the function ended: nil after it ran, a *PanicError, or a *LostError if it will
+// never run. done runs on a goroutine of its own, where CUDA is allowed; so "give this buffer back, also on failure" is one
+// line here. OnDone replaces the driver's OnPanic and OnLost for this function. A panic of done itself is contained and
+// logged. If HostLaunch returns an error, done is not called (CONTRACT HL-27).
+func OnDone(done func(error)) HostOption { return func(o *hostOptions) { o.done = done } }
+
+// hostLaunch implements Queue.
+func (s *Stream) hostLaunch(fn func(), site uintptr, opts []HostOption) error {
+	const op = "HostLaunch"
+	if err := s.begin(op); err != nil {
+		return err
+	}
+	defer s.end()
+	if fn == nil {
+		return failf(op, ErrInvalidValue, "fn is nil")
+	}
+	waiting := hostfn.Func{Run: fn, Site: site, Group: &s.ctx.funcs}
+	if len(opts) > 0 {
+		o, err := newHostOptions(op, opts)
+		if err != nil {
+			return err
+		}
+		waiting.More = o
+	}
+	return s.ctx.launchHost(op, s.raw, waiting)
+}
+
+func newHostOptions(op string, opts []HostOption) (*hostOptions, error) {
+	o := new(hostOptions)
+	for _, opt := range opts {
+		if opt != nil {
+			opt(o)
+		}
+	}
+	if o.mode > Spin {
+		return nil, failf(op, ErrInvalidValue, "sync mode %d is unknown; use Block or Spin", o.mode)
+	}
+	return o, nil
+}
+
+// launchHost puts the function in the table and hands the driver its handle.
+func (c *Context) launchHost(op string, s driver.Stream, fn hostfn.Func) error {
+	d := c.drv
+	h := d.funcs.Add(fn)
+	if h == 0 {
+		if r := c.lost(); r != driver.Success {
+			return c.lostError(op, r)
+		}
+		return failf(op, ErrOutOfMemory, "16 million host functions are waiting; wait for some")
+	}
+	r := d.drv.LaunchHostFunc(c.raw, s, uint64(h))
+	if r == driver.Success {
+		return nil
+	}
+	if _, mine := d.funcs.Take(h); !mine {
+		return nil // swept meanwhile: it has been resolved, so it counts as queued
+	}
+	return c.resultf(op, r, "the driver refused the host function; it will not run")
+}
+
+// runHostFunc is what the driver calls, on its own thread.
+func (d *Driver) runHostFunc(data uint64) {
+	h := hostfn.Handle(data)
+	fn, ok := d.funcs.Start(h)
+	if !ok {
+		return
+	}
+	var failure error
+	defer func() { // also when the function leaves by Goexit
+		d.resolve(fn, failure)
+		d.funcs.Finish(h)
+	}()
+	hostfn.Call(fn.Run, func(out hostfn.Outcome) {
+		e := &PanicError{Name: funcName(fn), Site: siteName(fn.Site), Value: out.Panic, Stack: out.Stack}
+		if out.Goexit {
+			d.goexit(e)
+		}
+		failure = e
+	})
+}

@@ -1,0 +1,27 @@
+package cuda
+
+// Queue is what work can be queued on: a *Stream, where it runs in order. What can be queued on one Queue can be queued on
+// every other by the same call (DESIGN decision 13). The interface is sealed: only this package implements it.
+//
+// Methods and functions that queue return when the work is queued, not when it is done. On an error nothing was queued.
+type Queue interface {
+	// Launch queues a kernel. See LaunchConfig and the package documentation for its arguments.
+	Launch(k *Kernel, cfg LaunchConfig, args ...any) error
+	// Memset queues filling b with value, byte by byte.
+	Memset(b *Buffer, value byte) error
+	// Memset16 and Memset32 queue filling b with a value of 2 or 4 bytes; b's address and length must be a multiple of that.
+	Memset16(b *Buffer, value uint16) error
+	Memset32(b *Buffer, value uint32) error
+	// CopyBuffer queues a copy from src to dst, which must be of one length. Overlapping ranges are refused.
+	CopyBuffer(dst, src *Buffer) error
+	// Record queues the recording of e: e is complete when everything queued before is.
+	Record(e *Event) error
+	// WaitEvent has later work wait for what e's latest record captured.
+	WaitEvent(e *Event) error
+	// WaitStream has later work wait for everything queued on other so far.
+	WaitStream(other *Stream) error
+
+	hostLaunch(fn func(), site uintptr, opts []HostOption) error
+	copyToHost(op string, dst hostRange, src *Buffer) error
+	copyToDevice(op string, dst *Buffer, src hostRange) error
+}

@@ -1,0 +1,114 @@
+package cuda
+
+import (
+	"fmt"
+	"os"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/hostlaunch/cuda/internal/hostfn"
+)
+
+// resolve tells how a host function ended: its own OnDone, or else the driver's hooks. It never blocks: reports run on
+// goroutines of their own, since resolve may run on a driver's thread.
+func (d *Driver) resolve(fn hostfn.Func, failure error) {
+	if o, _ := fn.More.(*hostOptions); o != nil && o.done != nil {
+		d.report("OnDone", func() { o.done(failure) })
+		return
+	}
+	switch e := failure.(type) {
+	case *PanicError:
+		d.report("OnPanic", func() { d.reportPanic(e) })
+	case *LostError:
+		d.report("OnLost", func() { d.reportLost(e) })
+	}
+}
+
+func (d *Driver) reportPanic(e *PanicError) {
+	if d.opts.onPanic != nil {
+		d.opts.onPanic(e)
+		return
+	}
+	d.opts.log().Error("cuda: host function panicked", "func", e.Name, "site", e.Site, "panic", e.Value, "stack", string(e.Stack))
+}
+
+func (d *Driver) reportLost(e *LostError) {
+	if d.opts.onLost != nil {
+		d.opts.onLost(e)
+		return
+	}
+	d.opts.log().Error("cuda: host function never ran", "func", e.Name, "site", e.Site, "err", e.Err)
+}
+
+// report runs a hook of the user's on a goroutine of its own.
+func (d *Driver) report(hook string, fn func()) {
+	d.reports.add()
+	go runReport(d, hook, fn)
+}
+
+// runReport contains what a hook does. Its frame is what inReport looks for.
+//
+//go:noinline
+func runReport(d *Driver, hook string, fn func()) {
+	defer d.reports.done()
+	defer func() {
+		if v := recover(); v != nil {
+			d.opts.log().Error("cuda: "+hook+" panicked", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	fn()
+}
+
+// inReport reports whether the calling goroutine is inside a hook.
+func inReport() bool {
+	var pcs [64]uintptr
+	for skip := 0; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs[:])
+		frames := runtime.CallersFrames(pcs[:n])
+		for more := n > 0; more; {
+			var f runtime.Frame
+			if f, more = frames.Next(); f.Function == runReportName {
+				return true
+			}
+		}
+		if n < len(pcs) {
+			return false
+		}
+	}
+}
+
+var runReportName = runtime.FuncForPC(reflect.ValueOf(runReport).Pointer()).Name()
+
+// goexit is called while a host function's runtime.Goexit unwinds its goroutine. On the software device that goroutine is one
+// of its own and can go; on a driver's thread Go is about to end the process, without saying whose fault it was.
+func (d *Driver) goexit(e *PanicError) {
+	e.Value = ErrGoexit
+	if d.drv.GoexitContained() {
+		return
+	}
+	fmt.Fprintf(os.Stderr, "cuda: host function %s, enqueued at %s, called runtime.Goexit (t.FailNow?) on a thread of the driver, which Go cannot stop there; "+
+		"pass failures out by a channel instead\n%s", e.Name, e.Site, e.Stack)
+	os.Exit(2)
+}
+
+// funcName names a host function for reports.
+func funcName(fn hostfn.Func) string {
+	if o, _ := fn.More.(*hostOptions); o != nil && o.name != "" {
+		return o.name
+	}
+	if f := runtime.FuncForPC(reflect.ValueOf(fn.Run).Pointer()); f != nil {
+		return f.Name()
+	}
+	return "(unknown)"
+}
+
+// siteName is the file:line of a program counter that native.CallerPC gave.
+func siteName(pc uintptr) string {
+	f, _ := runtime.CallersFrames([]uintptr{pc}).Next()
+	if f.File == "" {
+		return "(unknown)"
+	}
+	return fmt.Sprintf("%s:%d", f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
+}

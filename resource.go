@@ -1,0 +1,172 @@
+package cuda
+
+import (
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// resource is the lifetime of one driver handle. The public object points to its resource and never the other way, so that
+// the garbage collector sees when a program has dropped the object.
+//
+// A call that uses the handle holds a reference for as long. Close forbids new references; whoever drops the last one frees
+// the handle. So a handle is never freed under a call, and no lock is held across one (DESIGN decision 7).
+type resource struct {
+	ctx     *Context
+	kind    string // "Stream", "Event", ...
+	bytes   int64  // of memory
+	free    func() driver.Result
+	refs    atomic.Int64 // references, and closedBit once closed
+	cleanup runtime.Cleanup
+}
+
+const closedBit = 1 << 62
+
+// newResource registers a handle of ctx, with the size of its memory if it is some. free is called once, when it is closed
+// and out of use.
+func newResource(ctx *Context, kind string, bytes int, free func() driver.Result) *resource {
+	r := &resource{ctx: ctx, kind: kind, bytes: int64(bytes), free: free}
+	ctx.drv.resources.add(r)
+	return r
+}
+
+// dropped has r closed when owner, the public object, is garbage. The cleanup only puts r on a list: it may run at any time
+// and, under synctest, outside the bubble.
+func dropped[T any](owner *T, r *resource) {
+	r.cleanup = runtime.AddCleanup(owner, func(r *resource) { r.ctx.drv.retired.push(retired{r, false}) }, r)
+}
+
+// acquire takes a reference; false: r is closed.
+func (r *resource) acquire() bool {
+	if r.refs.Add(1)&closedBit != 0 {
+		r.release()
+		return false
+	}
+	return true
+}
+
+func (r *resource) release() {
+	if r.refs.Add(-1) == closedBit {
+		r.destroy()
+	}
+}
+
+func (r *resource) closed() bool { return r.refs.Load()&closedBit != 0 }
+
+// close forbids new references and frees the handle, now or when the last reference goes. Later calls do nothing.
+func (r *resource) close() error {
+	for {
+		n := r.refs.Load()
+		if n&closedBit != 0 {
+			return nil
+		}
+		if r.refs.CompareAndSwap(n, n|closedBit) {
+			r.cleanup.Stop()
+			if n == 0 {
+				return r.destroy()
+			}
+			return nil
+		}
+	}
+}
+
+// destroy frees the handle. References taken and dropped again by acquires that failed may bring the count back to
+// closedBit; the registry lets only the first through.
+func (r *resource) destroy() error {
+	if !r.ctx.drv.resources.remove(r) {
+		return nil
+	}
+	err := r.ctx.result(r.kind+".Close", r.free())
+	r.ctx.drv.resources.left.done()
+	if r.ctx.lost() != driver.Success {
+		return nil // nothing of a lost context can be freed, and nothing needs to be
+	}
+	return err
+}
+
+// registry knows every open resource of a driver, for Close.
+type registry struct {
+	mu   sync.Mutex
+	open map[*resource]struct{}
+	left tally // resources open or being freed
+}
+
+func (g *registry) add(r *resource) {
+	g.left.add()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.open == nil {
+		g.open = map[*resource]struct{}{}
+	}
+	g.open[r] = struct{}{}
+}
+
+// remove takes r out, to be freed; left.done must follow if it reports true.
+func (g *registry) remove(r *resource) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, ok := g.open[r]
+	delete(g.open, r)
+	return ok
+}
+
+// all returns the open resources.
+func (g *registry) all() []*resource {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Keys(g.open))
+}
+
+// retireList holds resources that an ordinary goroutine is to close: dropped ones, and those closed inside a host function.
+type retireList struct {
+	n    atomic.Int32
+	mu   sync.Mutex
+	list []retired
+}
+
+type retired struct {
+	*resource
+	held bool // already closed; the list holds the last reference
+}
+
+func (l *retireList) push(r retired) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, r)
+	l.n.Store(int32(len(l.list)))
+}
+
+// drain closes what is on the list.
+func (l *retireList) drain() {
+	l.mu.Lock()
+	list := l.list
+	l.list = nil
+	l.n.Store(0)
+	l.mu.Unlock()
+	for _, r := range list {
+		if r.held {
+			r.release()
+		} else {
+			r.close()
+		}
+	}
+}
+
+// closeHandle is the Close of every public object. Inside a host function the handle is freed later, by an ordinary
+// goroutine (CONTRACT HL-06); either way the object is closed when it returns.
+func closeHandle(r *resource) error {
+	d := r.ctx.drv
+	if !d.drv.InHostFunction() {
+		return r.close()
+	}
+	if r.acquire() {
+		r.close()
+		d.retired.push(retired{r, true})
+		go d.retired.drain()
+	}
+	return nil
+}

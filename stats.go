@@ -1,0 +1,37 @@
+package cuda
+
+// Stats counts what a Driver holds at a moment.
+type Stats struct {
+	Waiting int // host functions that have yet to start
+	Running int // host functions that run now
+
+	Streams, Events, Modules int // open objects
+	Buffers, PinnedBuffers   int
+	DeviceBytes, PinnedBytes int64 // their memory
+}
+
+// Stats counts what d holds now. It needs no driver, so it works in host functions too.
+func (d *Driver) Stats() Stats {
+	if d == nil {
+		return Stats{}
+	}
+	_, waiting := d.funcs.Waiting(0)
+	st := Stats{Waiting: waiting, Running: len(d.funcs.Running())}
+	for _, r := range d.resources.all() {
+		switch r.kind {
+		case "Stream":
+			st.Streams++
+		case "Event":
+			st.Events++
+		case "Module":
+			st.Modules++
+		case "Buffer":
+			st.Buffers++
+			st.DeviceBytes += r.bytes
+		case "PinnedBuffer":
+			st.PinnedBuffers++
+			st.PinnedBytes += r.bytes
+		}
+	}
+	return st
+}

@@ -1,0 +1,268 @@
+package cuda
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// Stream is a CUDA stream: a queue whose work runs in order (CONTRACT ST). It is a Queue. It may be used from any goroutine;
+// work queued from several goroutines is interleaved, and each goroutine's own work keeps its order (CONTRACT HL-25).
+type Stream struct {
+	ctx   *Context
+	raw   driver.Stream
+	res   *resource // nil for a stream that is not ours to destroy
+	owner any       // what a borrowed stream keeps alive
+}
+
+var _ Queue = (*Stream)(nil)
+
+// StreamOption configures NewStream.
+type StreamOption func(*streamOptions)
+
+type streamOptions struct {
+	flags    StreamFlags
+	priority int
+	clamp    bool
+}
+
+// StreamFlags are a stream's creation flags.
+type StreamFlags uint32
+
+// Creation flags, by the driver's numbers.
+const (
+	// StreamBlocking: the stream and the legacy default stream order each other's work (CU_STREAM_DEFAULT).
+	StreamBlocking StreamFlags = StreamFlags(driver.StreamDefault)
+	// StreamNonBlocking: the stream is not ordered with the legacy default stream (CU_STREAM_NON_BLOCKING).
+	StreamNonBlocking StreamFlags = StreamFlags(driver.StreamNonBlocking)
+)
+
+// NonBlocking makes the stream independent of the legacy default stream. It is the default of NewStream, unlike CUDA's.
+func NonBlocking() StreamOption { return WithFlags(StreamNonBlocking) }
+
+// Blocking makes the stream and the legacy default stream order each other's work (CONTRACT ST-03).
+func Blocking() StreamOption { return WithFlags(StreamBlocking) }
+
+// WithFlags gives the creation flags by number; NewStream refuses flags that do not exist.
+func WithFlags(f StreamFlags) StreamOption { return func(o *streamOptions) { o.flags = f } }
+
+// Priority gives the stream a priority: lower numbers are higher priorities, 0 is the default, and Context.StreamPriorities
+// tells the range. NewStream refuses one out of range, unless Clamp is given too. Priority is a hint to the scheduling of
+// kernels and never an order (CONTRACT ST-02).
+func Priority(p int) StreamOption { return func(o *streamOptions) { o.priority = p } }
+
+// Clamp has a priority out of range moved to the nearest one in range, as the driver does.
+func Clamp() StreamOption { return func(o *streamOptions) { o.clamp = true } }
+
+// NewStream makes a stream. Without options it is non-blocking and of priority 0.
+//
+// Errors: ErrInvalidValue for unknown flags and for a priority out of range. CONTRACT ST-01, ST-02; cuStreamCreateWithPriority.
+func (c *Context) NewStream(opts ...StreamOption) (*Stream, error) {
+	const op = "NewStream"
+	if err := c.enter(op); err != nil {
+		return nil, err
+	}
+	defer c.drv.leave()
+	o := streamOptions{flags: StreamNonBlocking}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	if o.flags != StreamBlocking && o.flags != StreamNonBlocking {
+		return nil, failf(op, ErrInvalidValue, "flags %#x: streams have only Blocking() and NonBlocking()", uint32(o.flags))
+	}
+	if err := c.checkPriority(op, &o); err != nil {
+		return nil, err
+	}
+	d := c.drv.drv
+	raw, r := d.StreamCreateWithPriority(c.raw, uint32(o.flags), int32(o.priority))
+	if err := c.result(op, r); err != nil {
+		return nil, err
+	}
+	s := &Stream{ctx: c, raw: raw}
+	s.res = newResource(c, "Stream", 0, func() driver.Result { return d.StreamDestroy(c.raw, raw) })
+	dropped(s, s.res)
+	return s, nil
+}
+
+func (c *Context) checkPriority(op string, o *streamOptions) error {
+	if o.priority == 0 {
+		return nil
+	}
+	least, greatest, err := c.StreamPriorities()
+	if err != nil {
+		return err
+	}
+	if in := min(max(o.priority, greatest), least); in != o.priority {
+		if !o.clamp {
+			return failf(op, ErrInvalidValue, "priority %d is out of the range %d to %d; use one in range, or add Clamp()", o.priority, greatest, least)
+		}
+		o.priority = in
+	}
+	return nil
+}
+
+// DefaultStream is the legacy default stream of c. Work on it waits for all earlier work of c's blocking streams, and their
+// later work waits for it (CONTRACT ST-03). Close does nothing to it.
+func (c *Context) DefaultStream() *Stream { return &Stream{ctx: c, raw: driver.StreamLegacy} }
+
+// WithThreadStream calls fn with the per-thread default stream, which belongs to the calling thread: the goroutine is locked
+// to its thread while fn runs. fn must use the stream only on its own goroutine, and not after it returns. The error is fn's.
+func (c *Context) WithThreadStream(fn func(*Stream) error) error {
+	const op = "WithThreadStream"
+	if fn == nil {
+		return failf(op, ErrInvalidValue, "fn is nil")
+	}
+	if err := c.enter(op); err != nil {
+		return err
+	}
+	s := &Stream{ctx: c, raw: driver.StreamPerThread}
+	s.res = newResource(c, "Stream", 0, func() driver.Result { return driver.Success })
+	c.drv.leave() // fn may close the Driver
+	defer s.res.close()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	return fn(s)
+}
+
+// begin is the beginning of every call on s; end must follow if it returns nil.
+func (s *Stream) begin(op string) error { return s.beginAs(op, "the stream") }
+
+// beginAs is begin for the stream that messages call name.
+func (s *Stream) beginAs(op, name string) error {
+	if s == nil {
+		return failf(op, ErrInvalidValue, "%s is nil", name)
+	}
+	if err := s.ctx.enter(op); err != nil {
+		return err
+	}
+	if s.res != nil && !s.res.acquire() {
+		s.ctx.drv.leave()
+		return failf(op, ErrClosed, "%s is closed", name)
+	}
+	return nil
+}
+
+func (s *Stream) end() {
+	if s.res != nil {
+		s.res.release()
+	}
+	s.ctx.drv.leave()
+}
+
+// Context is the context that s belongs to.
+func (s *Stream) Context() *Context {
+	if s == nil {
+		return nil
+	}
+	return s.ctx
+}
+
+// CUDAStream is the driver's handle of s (a CUstream), for other libraries. It is valid until s is closed.
+func (s *Stream) CUDAStream() uintptr {
+	if s == nil {
+		return 0
+	}
+	return uintptr(s.raw)
+}
+
+// ID is a number unique to the stream, for the life of the program. cuStreamGetId.
+func (s *Stream) ID() (uint64, error) {
+	return streamValue(s, "Stream.ID", driver.Driver.StreamGetID)
+}
+
+// Flags are the flags that s was created with. cuStreamGetFlags.
+func (s *Stream) Flags() (StreamFlags, error) {
+	f, err := streamValue(s, "Stream.Flags", driver.Driver.StreamGetFlags)
+	return StreamFlags(f), err
+}
+
+// Priority is the priority in force. cuStreamGetPriority.
+func (s *Stream) Priority() (int, error) {
+	p, err := streamValue(s, "Stream.Priority", driver.Driver.StreamGetPriority)
+	return int(p), err
+}
+
+// DeviceOrdinal is the number of the device that s belongs to. cuStreamGetDevice.
+func (s *Stream) DeviceOrdinal() (int, error) {
+	n, err := streamValue(s, "Stream.DeviceOrdinal", driver.Driver.StreamGetDevice)
+	return int(n), err
+}
+
+func (s *Stream) driver() driver.Driver { return s.ctx.drv.drv }
+
+// streamValue is a call that asks the driver something about s.
+func streamValue[T any](s *Stream, op string, get func(driver.Driver, driver.Context, driver.Stream) (T, driver.Result)) (T, error) {
+	if err := s.begin(op); err != nil {
+		var zero T
+		return zero, err
+	}
+	defer s.end()
+	v, r := get(s.driver(), s.ctx.raw, s.raw)
+	return v, s.ctx.result(op, r)
+}
+
+// Query reports whether all work queued on s so far is done. It does not wait. cuStreamQuery.
+func (s *Stream) Query() (done bool, err error) {
+	const op = "Stream.Query"
+	if err := s.begin(op); err != nil {
+		return false, err
+	}
+	defer s.end()
+	r := s.driver().StreamQuery(s.ctx.raw, s.raw)
+	s.ctx.drv.funcs.Observe()
+	if r == driver.ErrorNotReady {
+		return false, nil
+	}
+	return r == driver.Success, s.ctx.result(op, r)
+}
+
+// Sync waits until all work queued on s so far is done. It blocks the calling goroutine and a thread; see Wait for a limit.
+// A device error of earlier work is returned, once the device has it (CONTRACT ST-04, ST-11). cuStreamSynchronize.
+func (s *Stream) Sync() error {
+	const op = "Stream.Sync"
+	if err := s.begin(op); err != nil {
+		return err
+	}
+	defer s.end()
+	r := s.driver().StreamSynchronize(s.ctx.raw, s.raw)
+	s.ctx.drv.funcs.Observe()
+	return s.ctx.result(op, r)
+}
+
+// Wait waits until all work queued on s so far is done or ctx ends, whichever is first; if ctx ends, it returns an error that
+// wraps ctx's, and the stream's work goes on. No thread waits meanwhile (CONTRACT ST-04).
+func (s *Stream) Wait(ctx context.Context) error {
+	const op = "Stream.Wait"
+	if ctx == nil {
+		return failf(op, ErrInvalidValue, "ctx is nil")
+	}
+	if err := s.begin(op); err != nil {
+		return err
+	}
+	defer s.end()
+	raw, err := s.ctx.events.get(s.ctx, op)
+	if err != nil {
+		return err
+	}
+	if err := s.ctx.result(op, s.driver().EventRecord(s.ctx.raw, raw, s.raw)); err != nil {
+		s.ctx.events.put(raw)
+		return err
+	}
+	done, err := s.ctx.notify(op, raw, func() { s.ctx.events.put(raw) })
+	if err != nil {
+		return err
+	}
+	return s.ctx.await(op, ctx, done)
+}
+
+// Close destroys s. It returns at once: queued work completes first, and none of it is lost (CONTRACT ST-05, HL-23). Every
+// later use of s is ErrClosed, but for Close. On a default or borrowed stream, which is not ours, it ends only this Stream.
+func (s *Stream) Close() error {
+	if s == nil || s.res == nil {
+		return nil
+	}
+	return closeHandle(s.res)
+}

@@ -1,0 +1,77 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// completion is an event that is being waited for.
+type completion struct {
+	ch chan struct{} // closed when complete
+	r  driver.Result // valid then
+}
+
+// notify waits for e without a thread. release is called once when e is no longer needed, also on an error.
+func (c *Context) notify(op string, e driver.Event, release func()) (*completion, error) {
+	done := &completion{ch: make(chan struct{})}
+	r := c.drv.drv.NotifyEvent(c.raw, e, func(r driver.Result) {
+		done.r = r
+		release()
+		close(done.ch)
+	})
+	if r != driver.Success {
+		release()
+		return nil, c.result(op, r)
+	}
+	return done, nil
+}
+
+// await waits for done or ctx.
+func (c *Context) await(op string, ctx context.Context, done *completion) error {
+	select {
+	case <-done.ch:
+		c.drv.funcs.Observe()
+		return c.result(op, done.r)
+	case <-ctx.Done():
+		return fmt.Errorf("cuda: %s: %w", op, ctx.Err())
+	}
+}
+
+// eventPool keeps events of a context for the library's own use. They are made without timing.
+type eventPool struct {
+	mu   sync.Mutex
+	free []driver.Event
+}
+
+// get takes an event from the pool, or makes one.
+func (p *eventPool) get(c *Context, op string) (driver.Event, error) {
+	p.mu.Lock()
+	if n := len(p.free); n > 0 {
+		e := p.free[n-1]
+		p.free = p.free[:n-1]
+		p.mu.Unlock()
+		return e, nil
+	}
+	p.mu.Unlock()
+	e, r := c.drv.drv.EventCreate(c.raw, driver.EventDisableTiming)
+	return e, c.result(op, r)
+}
+
+func (p *eventPool) put(e driver.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, e)
+}
+
+// drain destroys the events, at shutdown.
+func (p *eventPool) drain(c *Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.free {
+		c.drv.drv.EventDestroy(c.raw, e)
+	}
+	p.free = nil
+}
