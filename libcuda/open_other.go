@@ -1,0 +1,18 @@
+//go:build !(linux && (amd64 || arm64))
+
+package libcuda
+
+import (
+	"runtime"
+
+	"github.com/hostlaunch/cuda"
+)
+
+// Build says how the driver is called: not at all, here.
+const Build = "none"
+
+// Open returns an error: the NVIDIA driver is supported on Linux, on amd64 and arm64. Package softcuda works everywhere.
+func Open(...cuda.Option) (*cuda.Driver, error) {
+	return nil, openError(cuda.ErrNotSupported, nil,
+		"the NVIDIA driver is supported on linux/amd64 and linux/arm64, and this is %s/%s; use softcuda", runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,230 @@
+// A libcuda that has no GPU behind it: it writes down what it is called with, and answers what the test has told it to.
+// The signatures and version numbers are those of cuda.h and cudaTypedefs.h (CUDA 13.0), written down here independently of
+// the table that libcuda is generated from.
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef unsigned int u32;
+typedef unsigned long long u64;
+
+// What the test sets and reads; the order is that of fake_test.go.
+enum {
+	VERSION,      // of the driver
+	INIT,         // cuInit's answer
+	VERSIONRESULT,// cuDriverGetVersion's answer
+	LOST,         // every call in a context answers this
+	EVENT,        // cuEventQuery's answer
+	HOLD,         // host functions wait
+	CONNECTIONS,  // CUDA_DEVICE_MAX_CONNECTIONS at cuInit
+	INITS,        // calls of cuInit
+	POLLS,        // stream and event queries
+	UNRELAXED,    // of those, by a thread that is not in Relaxed capture mode
+	STREAMS,      // made and not destroyed
+	KNOBS
+};
+static int64_t knobs[KNOBS] = {[VERSION] = 13000};
+void fake_set(int knob, int64_t value) { __atomic_store_n(&knobs[knob], value, __ATOMIC_SEQ_CST); }
+void fake_get(int knob, int64_t *value) { *value = __atomic_load_n(&knobs[knob], __ATOMIC_SEQ_CST); }
+static int64_t get(int knob) { int64_t v; fake_get(knob, &v); return v; }
+static void count(int knob, int by) { __atomic_add_fetch(&knobs[knob], by, __ATOMIC_SEQ_CST); }
+
+static char missing[64];
+void fake_missing(const char *name) { snprintf(missing, sizeof missing, "%s", name); }
+
+// The thread's state.
+static __thread void *current;
+static __thread int mode;
+
+// What has been called, a line each.
+static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
+static char text[1 << 17];
+static size_t length;
+static void put(const char *format, ...) {
+	va_list args;
+	va_start(args, format);
+	pthread_mutex_lock(&mu);
+	if (length < sizeof text - 512) length += vsnprintf(text + length, 512, format, args);
+	pthread_mutex_unlock(&mu);
+	va_end(args);
+}
+void fake_log(char *to, size_t size) {
+	pthread_mutex_lock(&mu);
+	snprintf(to, size, "%.*s", (int)length, text);
+	length = 0;
+	pthread_mutex_unlock(&mu);
+}
+#define LOG(...) (put(__VA_ARGS__), put(" in %p\n", current))
+static int in_context(void) { return current ? get(LOST) : 201; }
+#define CTX(...) LOG(__VA_ARGS__); int r = in_context(); if (r) return r
+
+static void poll(void) { count(POLLS, 1); if (mode != 2) count(UNRELAXED, 1); }
+
+int cuInit(u32 flags) {
+	const char *s = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+	fake_set(CONNECTIONS, s ? atoi(s) : -1);
+	count(INITS, 1);
+	return flags ? 1 : get(INIT);
+}
+int cuDriverGetVersion(int *version) {
+	int r = get(VERSIONRESULT);
+	if (!r) *version = get(VERSION);
+	return r;
+}
+
+int cuDeviceGetCount(int *count) { LOG("cuDeviceGetCount()"); *count = 2; return 0; }
+int cuDeviceGetName(char *name, int len, int dev) { LOG("cuDeviceGetName(len=%d, dev=%d)", len, dev); snprintf(name, len, "Fake %d", dev); return 0; }
+int cuDeviceGetAttribute(int *pi, int attrib, int dev) { LOG("cuDeviceGetAttribute(attrib=%d, dev=%d)", attrib, dev); *pi = attrib < 9 ? 1024 : -attrib; return 0; }
+int cuDeviceTotalMem_v2(size_t *bytes, int dev) { LOG("cuDeviceTotalMem(dev=%d)", dev); *bytes = 0x2345678901; return 0; }
+int cuDevicePrimaryCtxRetain(void **ctx, int dev) { LOG("cuDevicePrimaryCtxRetain(dev=%d)", dev); *ctx = (void *)(uintptr_t)(0xc0 + dev); return get(LOST); }
+int cuDevicePrimaryCtxRelease_v2(int dev) { LOG("cuDevicePrimaryCtxRelease(dev=%d)", dev); return 0; }
+int cuCtxGetCurrent(void **ctx) { *ctx = current; return 0; }
+int cuCtxSetCurrent(void *ctx) { current = ctx; return 0; }
+int cuCtxGetDevice(int *dev) { CTX("cuCtxGetDevice()"); *dev = (int)(uintptr_t)current - 0xc0; return 0; }
+int cuCtxGetStreamPriorityRange(int *least, int *greatest) { CTX("cuCtxGetStreamPriorityRange()"); *least = 0; *greatest = -5; return 0; }
+int cuCtxSynchronize(void) { CTX("cuCtxSynchronize()"); return 0; }
+int cuThreadExchangeStreamCaptureMode(int *m) { int was = mode; mode = *m; *m = was; return 0; }
+
+int cuStreamCreateWithPriority(void **s, u32 flags, int priority) {
+	CTX("cuStreamCreateWithPriority(flags=%u, priority=%d)", flags, priority);
+	count(STREAMS, 1);
+	*s = (void *)0x51;
+	return 0;
+}
+int cuStreamDestroy_v2(void *s) { count(STREAMS, -1); CTX("cuStreamDestroy(stream=%p)", s); return 0; }
+int cuStreamQuery(void *s) { poll(); CTX("cuStreamQuery(stream=%p)", s); return 0; }
+int cuStreamSynchronize(void *s) { CTX("cuStreamSynchronize(stream=%p)", s); return 0; }
+int cuStreamWaitEvent(void *s, void *e, u32 flags) { CTX("cuStreamWaitEvent(stream=%p, event=%p, flags=%u)", s, e, flags); return 0; }
+int cuStreamGetFlags(void *s, u32 *flags) { CTX("cuStreamGetFlags(stream=%p)", s); *flags = 0x80000001; return 0; }
+int cuStreamGetPriority(void *s, int *priority) { CTX("cuStreamGetPriority(stream=%p)", s); *priority = -3; return 0; }
+int cuStreamGetId(void *s, u64 *id) { CTX("cuStreamGetId(stream=%p)", s); *id = 0xfedcba9876543210; return 0; }
+int cuStreamGetCtx(void *s, void **ctx) { CTX("cuStreamGetCtx(stream=%p)", s); *ctx = (void *)0xc1; return 0; }
+int cuStreamGetDevice(void *s, int *dev) { CTX("cuStreamGetDevice(stream=%p)", s); *dev = 1; return 0; }
+
+int cuEventCreate(void **e, u32 flags) { CTX("cuEventCreate(flags=%u)", flags); *e = (void *)0xe1; return 0; }
+int cuEventDestroy_v2(void *e) { CTX("cuEventDestroy(event=%p)", e); return 0; }
+int cuEventRecord(void *e, void *s) { CTX("cuEventRecord(event=%p, stream=%p)", e, s); return 0; }
+int cuEventQuery(void *e) { poll(); CTX("cuEventQuery(event=%p)", e); return get(EVENT); }
+int cuEventSynchronize(void *e) { CTX("cuEventSynchronize(event=%p)", e); return 0; }
+int cuEventElapsedTime(float *ms, void *start, void *end) { CTX("cuEventElapsedTime(start=%p, end=%p)", start, end); *ms = 1.5f; return 0; }
+
+int cuMemAlloc_v2(u64 *p, size_t n) { CTX("cuMemAlloc(bytes=%zu)", n); *p = 0xd00000001000; return 0; }
+int cuMemFree_v2(u64 p) { CTX("cuMemFree(dptr=%#llx)", p); return 0; }
+int cuMemHostAlloc(void **p, size_t n, u32 flags) { CTX("cuMemHostAlloc(bytes=%zu, flags=%u)", n, flags); *p = strdup("pinned"); return 0; }
+int cuMemFreeHost(void *p) { CTX("cuMemFreeHost(\"%s\")", (char *)p); free(p); return 0; }
+int cuMemcpyHtoD_v2(u64 d, const void *h, size_t n) { CTX("cuMemcpyHtoD(dst=%#llx, src=\"%.*s\", n=%zu)", d, (int)n, (const char *)h, n); return 0; }
+int cuMemcpyDtoH_v2(void *h, u64 d, size_t n) { CTX("cuMemcpyDtoH(src=%#llx, n=%zu)", d, n); memset(h, 'x', n); return 0; }
+int cuMemsetD8_v2(u64 d, unsigned char v, size_t n) { CTX("cuMemsetD8(dst=%#llx, value=%u, n=%zu)", d, v, n); return 0; }
+int cuMemcpyHtoDAsync_v2(u64 d, const void *h, size_t n, void *s) { CTX("cuMemcpyHtoDAsync(dst=%#llx, src=\"%.*s\", n=%zu, stream=%p)", d, (int)n, (const char *)h, n, s); return 0; }
+int cuMemcpyDtoHAsync_v2(void *h, u64 d, size_t n, void *s) { CTX("cuMemcpyDtoHAsync(src=%#llx, n=%zu, stream=%p)", d, n, s); memset(h, 'y', n); return 0; }
+int cuMemcpyDtoDAsync_v2(u64 d, u64 f, size_t n, void *s) { CTX("cuMemcpyDtoDAsync(dst=%#llx, src=%#llx, n=%zu, stream=%p)", d, f, n, s); return 0; }
+int cuMemsetD8Async(u64 d, unsigned char v, size_t n, void *s) { CTX("cuMemsetD8Async(dst=%#llx, value=%u, n=%zu, stream=%p)", d, v, n, s); return 0; }
+int cuMemsetD16Async(u64 d, unsigned short v, size_t n, void *s) { CTX("cuMemsetD16Async(dst=%#llx, value=%u, n=%zu, stream=%p)", d, v, n, s); return 0; }
+int cuMemsetD32Async(u64 d, u32 v, size_t n, void *s) { CTX("cuMemsetD32Async(dst=%#llx, value=%u, n=%zu, stream=%p)", d, v, n, s); return 0; }
+
+int cuModuleLoadDataEx(void **m, const void *image, u32 n, int *options, void **values) {
+	CTX("cuModuleLoadDataEx(image=\"%s\", options=%u)", (const char *)image, n);
+	for (u32 i = 0; i < n; i++)
+		if (options[i] == 5) { // CU_JIT_ERROR_LOG_BUFFER
+			if (strcmp(image, "bad")) continue;
+			snprintf(values[i], (size_t)values[1 - i], "ptxas: line 1: bad\n"); // its size, option 6, is the other one
+			*(u32 *)&values[1 - i] = 19;
+			return 218;
+		}
+	*m = (void *)0x31;
+	return 0;
+}
+int cuModuleUnload(void *m) { CTX("cuModuleUnload(module=%p)", m); return 0; }
+int cuModuleGetFunction(void **f, void *m, const char *name) { CTX("cuModuleGetFunction(module=%p, name=\"%s\")", m, name ? name : "NULL"); *f = (void *)0xf1; return name ? 0 : 1; }
+int cuFuncGetParamInfo(void *f, size_t index, size_t *offset, size_t *size) {
+	CTX("cuFuncGetParamInfo(func=%p, index=%zu)", f, index);
+	if (index > 1) return 1;
+	*offset = 8 * index;
+	*size = index ? 4 : 8;
+	return 0;
+}
+int cuLaunchKernel(void *f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 shared, void *s, void **params, void **extra) {
+	char values[64] = "none";
+	if (params) snprintf(values, sizeof values, "%llu, %u", *(u64 *)params[0], *(u32 *)params[1]);
+	CTX("cuLaunchKernel(f=%p, grid=%u %u %u, block=%u %u %u, shared=%u, stream=%p, params=%s, extra=%p)", f, gx, gy, gz, bx, by, bz, shared, s, values, (void *)extra);
+	return gx && bx <= 1024 ? 0 : 1;
+}
+
+// Host functions run one by one, on a thread of ours. A lost context drops them.
+struct task { void (*fn)(void *); void *data; struct task *next; };
+static struct task *first, **last = &first;
+static pthread_mutex_t queue_mu = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t queued = PTHREAD_COND_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static void *work(void *unused) {
+	for (;;) {
+		pthread_mutex_lock(&queue_mu);
+		while (!first || get(HOLD)) {
+			struct timespec t;
+			clock_gettime(CLOCK_REALTIME, &t);
+			if ((t.tv_nsec += 1000000) >= 1000000000) t.tv_sec++, t.tv_nsec -= 1000000000;
+			pthread_cond_timedwait(&queued, &queue_mu, &t);
+		}
+		struct task *task = first;
+		if (!(first = task->next)) last = &first;
+		pthread_mutex_unlock(&queue_mu);
+		if (!get(LOST)) task->fn(task->data);
+		free(task);
+	}
+	return unused;
+}
+static void start(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_detach(t); }
+int cuLaunchHostFunc(void *s, void (*fn)(void *), void *data) {
+	CTX("cuLaunchHostFunc(stream=%p, data=%#llx)", s, (u64)data & 0xffffffffffffff);
+	pthread_once(&once, start);
+	struct task *task = malloc(sizeof *task);
+	*task = (struct task){fn, data, 0};
+	pthread_mutex_lock(&queue_mu);
+	*last = task;
+	last = &task->next;
+	pthread_cond_signal(&queued);
+	pthread_mutex_unlock(&queue_mu);
+	return 0;
+}
+
+// Another ABI of a function's name, or its per-thread variant: to be called with these arguments is a fault.
+static int wrong(void) { LOG("another ABI"); return 999; }
+
+static const struct { const char *name; int version; void *fn; } table[] = {
+#define F(name, version) {#name, version, (void *)name},
+#define F2(name, version) {#name, version, (void *)name##_v2},
+#define W(name, version) {#name, version, (void *)wrong},
+	F(cuDriverGetVersion, 2020) F(cuDeviceGetCount, 2000) F(cuDeviceGetName, 2000) F(cuDeviceGetAttribute, 2000)
+	W(cuDeviceTotalMem, 2000) F2(cuDeviceTotalMem, 3020)
+	F(cuDevicePrimaryCtxRetain, 7000) W(cuDevicePrimaryCtxRelease, 7000) F2(cuDevicePrimaryCtxRelease, 11000)
+	F(cuCtxGetCurrent, 4000) F(cuCtxSetCurrent, 4000) F(cuCtxGetDevice, 2000) W(cuCtxGetDevice, 13000)
+	F(cuCtxGetStreamPriorityRange, 5050) F(cuCtxSynchronize, 2000) W(cuCtxSynchronize, 13000)
+	F(cuThreadExchangeStreamCaptureMode, 10010)
+	F(cuStreamCreateWithPriority, 5050) W(cuStreamDestroy, 2000) F2(cuStreamDestroy, 4000) F(cuStreamQuery, 2000)
+	F(cuStreamSynchronize, 2000) F(cuStreamWaitEvent, 3020) F(cuStreamGetFlags, 5050) F(cuStreamGetPriority, 5050)
+	F(cuStreamGetId, 12000) F(cuStreamGetCtx, 9020) W(cuStreamGetCtx, 12050) F(cuStreamGetDevice, 12080)
+	F(cuEventCreate, 2000) W(cuEventDestroy, 2000) F2(cuEventDestroy, 4000) F(cuEventRecord, 2000) F(cuEventQuery, 2000)
+	F(cuEventSynchronize, 2000) F(cuEventElapsedTime, 2000)
+	W(cuMemAlloc, 2000) F2(cuMemAlloc, 3020) W(cuMemFree, 2000) F2(cuMemFree, 3020) F(cuMemHostAlloc, 2020) F(cuMemFreeHost, 2000)
+	W(cuMemcpyHtoD, 2000) F2(cuMemcpyHtoD, 3020) W(cuMemcpyDtoH, 2000) F2(cuMemcpyDtoH, 3020)
+	W(cuMemsetD8, 2000) F2(cuMemsetD8, 3020) W(cuMemcpyHtoDAsync, 2000) F2(cuMemcpyHtoDAsync, 3020)
+	W(cuMemcpyDtoHAsync, 2000) F2(cuMemcpyDtoHAsync, 3020) W(cuMemcpyDtoDAsync, 3000) F2(cuMemcpyDtoDAsync, 3020)
+	F(cuMemsetD8Async, 3020) F(cuMemsetD16Async, 3020) F(cuMemsetD32Async, 3020)
+	F(cuModuleLoadDataEx, 2010) F(cuModuleUnload, 2000) F(cuModuleGetFunction, 2000) F(cuFuncGetParamInfo, 12040)
+	F(cuLaunchKernel, 4000) F(cuLaunchHostFunc, 10000) W(cuLaunchHostFunc, 13020)
+};
+
+int cuGetProcAddress_v2(const char *name, void **fn, int version, u64 flags, int *status) {
+	put("%s@%d flags=%llu\n", name, version, flags);
+	*fn = 0;
+	if (version > get(VERSION)) return 1;
+	if (flags == 1 && strcmp(name, missing))
+		for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+			if (!strcmp(table[i].name, name) && table[i].version <= version) *fn = table[i].fn; // ascending
+	*status = !*fn;
+	return 0;
+}
