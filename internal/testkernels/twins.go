@@ -1,0 +1,72 @@
+// Package testkernels holds the kernels of the conformance suite and the benchmarks: CUDA source, its PTX, and their Go twins
+// for the software device.
+package testkernels
+
+import (
+	_ "embed"
+	"runtime"
+	"time"
+
+	"github.com/hostlaunch/cuda/softcuda"
+)
+
+// PTX is kernels.cu, compiled. scripts/ptx.sh makes it.
+//
+//go:embed kernels.ptx
+var PTX []byte
+
+// Pair is the struct parameter of the kernel "arguments".
+type Pair struct {
+	A uint32
+	B uint64
+}
+
+// Twins are the Go functions for the kernels of PTX.
+func Twins() softcuda.Kernels {
+	return softcuda.Kernels{
+		"spin":      spin,
+		"stamp":     func(l *softcuda.Launch) { softcuda.Slice[uint64](l, 0, 1)[0] = l.Now() },
+		"append":    appendValue,
+		"store":     func(l *softcuda.Launch) { softcuda.Slice[uint32](l, 0, 1)[0] = softcuda.Arg[uint32](l, 1) },
+		"increment": increment,
+		"arguments": arguments,
+		"nothing":   func(*softcuda.Launch) {},
+	}
+}
+
+// spin sleeps for long times, as a GPU is no load for the host, and spins for short ones, which no sleep would keep.
+func spin(l *softcuda.Launch) {
+	d := time.Duration(softcuda.Arg[uint64](l, 0))
+	if d >= time.Millisecond {
+		time.Sleep(d)
+		return
+	}
+	for start := time.Now(); time.Since(start) < d; {
+		runtime.Gosched()
+	}
+}
+
+func appendValue(l *softcuda.Launch) {
+	log := softcuda.Slice[uint64](l, 0, -1)
+	log[1+log[0]] = softcuda.Arg[uint64](l, 1)
+	log[0]++
+}
+
+func increment(l *softcuda.Launch) {
+	n := min(int(softcuda.Arg[uint32](l, 1)), l.Threads())
+	v := softcuda.Slice[uint32](l, 0, n)
+	for i := range v {
+		v[i]++
+	}
+}
+
+func arguments(l *softcuda.Launch) {
+	out, p := softcuda.Slice[uint64](l, 7, 8), softcuda.Arg[Pair](l, 6)
+	out[0] = uint64(softcuda.Arg[uint8](l, 0))
+	out[1] = uint64(softcuda.Arg[uint16](l, 1))
+	out[2] = uint64(softcuda.Arg[uint32](l, 2))
+	out[3] = softcuda.Arg[uint64](l, 3)
+	out[4] = uint64(softcuda.Arg[float32](l, 4))
+	out[5] = uint64(softcuda.Arg[float64](l, 5))
+	out[6], out[7] = uint64(p.A), p.B
+}

@@ -1,0 +1,21 @@
+package softcuda_test
+
+import (
+	"testing"
+
+	"github.com/hostlaunch/cuda"
+	"github.com/hostlaunch/cuda/internal/cudatest"
+	"github.com/hostlaunch/cuda/internal/testkernels"
+	"github.com/hostlaunch/cuda/softcuda"
+)
+
+// TestConformance runs the conformance suite on two software devices.
+func TestConformance(t *testing.T) {
+	cudatest.Run(t, cudatest.Config{
+		Open: func(opts ...cuda.Option) (*cuda.Driver, error) {
+			return softcuda.New(softcuda.Options{Devices: 2, Kernels: testkernels.Twins()}, opts...), nil
+		},
+		PTX:  testkernels.PTX,
+		Test: "TestConformance",
+	})
+}

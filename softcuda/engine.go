@@ -1,0 +1,224 @@
+package softcuda
+
+import "github.com/hostlaunch/cuda/internal/driver"
+
+// op is one operation of a stream. It is ready when it is the first of its stream and nothing of other streams that it
+// waits for is left. There may be very many, so what few operations need stands behind extra.
+type op struct {
+	next  *op // in its stream
+	owner *stream
+	work  func() driver.Result // what a device operation does, without mu
+	data  uint64               // what a host function was launched with
+	kind  opKind
+	done  bool
+	waits int32 // operations of other streams that must be done first
+	extra *opExtra
+}
+
+type opExtra struct {
+	after  []*op                 // operations of other streams that wait for this one
+	record *record               // the event record that this operation completes
+	notify []func(driver.Result) // called when it is done
+}
+
+type opKind uint8
+
+const (
+	opMark opKind = iota // does nothing but be done: event records, waits
+	opWork               // device work: kernels, copies, memsets
+	opHost               // a host function
+)
+
+func (o *op) more() *opExtra {
+	if o.extra == nil {
+		o.extra = new(opExtra)
+	}
+	return o.extra
+}
+
+// waitFor has o wait for before, unless that is done. mu is held.
+func (o *op) waitFor(before *op) {
+	if before == nil || before.done {
+		return
+	}
+	before.more().after = append(before.more().after, o)
+	o.waits++
+}
+
+// enqueue puts o at the end of s. mu is held.
+func (m *machine) enqueue(s *stream, o *op) {
+	o.owner = s
+	s.orderLegacy(o)
+	if s.last == nil {
+		s.first = o
+		s.ctx.busy[s] = struct{}{}
+	} else {
+		s.last.next = o
+	}
+	s.last = o
+	if s.first == o {
+		m.settling = append(m.settling, s)
+		m.settle()
+	}
+}
+
+// settle starts whatever is ready in the settling streams. Operations that do nothing are done on the spot, which may make
+// others ready: hence the list, instead of recursion. mu is held.
+func (m *machine) settle() {
+	for len(m.settling) > 0 {
+		s := m.settling[len(m.settling)-1]
+		m.settling = m.settling[:len(m.settling)-1]
+		m.start(s)
+	}
+}
+
+// start starts the first operation of s if it is ready and nobody is at it.
+func (m *machine) start(s *stream) {
+	for !s.running && s.first != nil && s.first.waits == 0 {
+		switch s.first.kind {
+		case opMark:
+			m.finish(s)
+		case opWork:
+			s.running = true
+			m.workers.Add(1)
+			go m.work(s)
+		case opHost:
+			s.running = true
+			m.queueCall(s)
+		}
+	}
+}
+
+// finish takes the first operation of s off as done. The caller settles.
+func (m *machine) finish(s *stream) {
+	o := s.first
+	if s.first = o.next; s.first == nil {
+		s.last = nil
+		delete(s.ctx.busy, s)
+	}
+	o.next = nil
+	m.conclude(o, driver.Success)
+}
+
+// conclude marks o as done with r and tells whoever waits for it.
+func (m *machine) conclude(o *op, r driver.Result) {
+	o.done = true
+	x := o.extra
+	if x == nil {
+		return
+	}
+	if x.record != nil {
+		x.record.complete(r)
+	}
+	for _, a := range x.after {
+		if a.waits--; a.waits == 0 && a.owner.first == a {
+			m.settling = append(m.settling, a.owner)
+		}
+	}
+	for _, fn := range x.notify {
+		m.calls = append(m.calls, func() { fn(r) })
+	}
+	o.extra = nil
+}
+
+// work runs the device operations of s, one after another, until the next one is of another kind or not ready. An operation
+// that ends its goroutine (a kernel's Go function that calls t.FailNow) counts as failed.
+func (m *machine) work(s *stream) {
+	defer m.workers.Done()
+	returned := false
+	defer func() {
+		if !returned {
+			m.mu.Lock()
+			m.fail(s.ctx, driver.ErrorLaunchFailed)
+			m.unlock()
+		}
+	}()
+	m.mu.Lock()
+	for m.step(s) {
+	}
+	m.unlock()
+	returned = true
+}
+
+// step does the device operation at the head of s and reports whether the next one is to follow at once. mu is held, but not
+// during the operation.
+func (m *machine) step(s *stream) bool {
+	do := s.first.work
+	m.unlock()
+	r := do()
+	m.mu.Lock()
+	if !s.running { // the context was lost meanwhile
+		return false
+	}
+	if r != driver.Success {
+		m.fail(s.ctx, r)
+		return false
+	}
+	m.finish(s)
+	next := s.first
+	s.running = next != nil && next.kind == opWork && next.waits == 0
+	more := s.running
+	if !more {
+		m.settling = append(m.settling, s)
+	}
+	m.settle()
+	return more
+}
+
+// fail loses context c: everything queued there is dropped. Host functions are dropped without a word, as the driver does
+// (facts/h200.md); the library is told, and resolves them. mu is held.
+func (m *machine) fail(c *context, r driver.Result) {
+	if c.lost != driver.Success {
+		return
+	}
+	c.lost = r
+	for s := range c.busy {
+		s.running = false
+		for o := s.first; o != nil; o = o.next {
+			m.conclude(o, r)
+		}
+		s.first, s.last = nil, nil
+	}
+	clear(c.busy)
+	c.host.clear()
+	m.settle()
+	m.workers.Add(1)
+	go func() {
+		defer m.workers.Done()
+		m.up.Lost(c.raw, r)
+	}()
+}
+
+// wait unlocks mu and waits until o is done. mu is held; o may be nil.
+func (m *machine) wait(o *op) driver.Result {
+	if o == nil || o.done {
+		m.unlock()
+		return driver.Success
+	}
+	done := make(chan driver.Result, 1)
+	o.more().notify = append(o.more().notify, func(r driver.Result) { done <- r })
+	m.unlock()
+	return <-done
+}
+
+// waitAll unlocks mu and waits until everything queued so far in those streams of c that which picks is done. mu is held.
+func (m *machine) waitAll(c *context, which func(*stream) bool) driver.Result {
+	n := 0
+	done := make(chan driver.Result, len(c.busy))
+	for s := range c.busy {
+		if which(s) {
+			n++
+			s.last.more().notify = append(s.last.more().notify, func(r driver.Result) { done <- r })
+		}
+	}
+	m.unlock()
+	result := driver.Success
+	for range n {
+		if r := <-done; r != driver.Success {
+			result = r
+		}
+	}
+	return result
+}
+
+func everyStream(*stream) bool { return true }

@@ -1,0 +1,145 @@
+package softcuda
+
+import (
+	"time"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// event is a mark that can be recorded again and again.
+type event struct {
+	ctx    *context
+	timing bool
+	latest *record // nil: never recorded
+}
+
+// record is one recording of an event.
+type record struct {
+	op     *op // nil once done
+	done   bool
+	at     time.Time
+	result driver.Result
+}
+
+func (r *record) complete(result driver.Result) {
+	r.op, r.done, r.at, r.result = nil, true, now(), result
+}
+
+// EventCreate implements driver.Events.
+func (m *machine) EventCreate(ctx driver.Context, flags uint32) (driver.Event, driver.Result) {
+	const interprocess = 4
+	m.mu.Lock()
+	defer m.unlock()
+	c, r := m.context(ctx)
+	switch {
+	case r != driver.Success:
+		return 0, r
+	case flags > 7, flags&interprocess != 0 && flags&driver.EventDisableTiming == 0:
+		return 0, driver.ErrorInvalidValue
+	}
+	raw := driver.Event(m.handle())
+	m.events[raw] = &event{ctx: c, timing: flags&driver.EventDisableTiming == 0}
+	return raw, driver.Success
+}
+
+// event finds an event that can still be used. mu is held.
+func (m *machine) event(raw driver.Event) (*event, driver.Result) {
+	e := m.events[raw]
+	if e == nil {
+		return nil, driver.ErrorInvalidHandle
+	}
+	return e, e.ctx.lost
+}
+
+// EventDestroy implements driver.Events.
+func (m *machine) EventDestroy(_ driver.Context, raw driver.Event) driver.Result {
+	m.mu.Lock()
+	defer m.unlock()
+	_, r := m.event(raw)
+	if r == driver.Success {
+		delete(m.events, raw)
+	}
+	return r
+}
+
+// EventRecord implements driver.Events.
+func (m *machine) EventRecord(ctx driver.Context, raw driver.Event, onto driver.Stream) driver.Result {
+	m.mu.Lock()
+	defer m.unlock()
+	s, r := m.stream(ctx, onto)
+	if r != driver.Success {
+		return r
+	}
+	e, r := m.event(raw)
+	if r != driver.Success {
+		return r
+	}
+	if e.ctx != s.ctx {
+		return driver.ErrorInvalidHandle
+	}
+	o := &op{kind: opMark}
+	e.latest = &record{op: o}
+	o.more().record = e.latest
+	m.enqueue(s, o)
+	return driver.Success
+}
+
+// EventQuery implements driver.Events.
+func (m *machine) EventQuery(_ driver.Context, raw driver.Event) driver.Result {
+	m.mu.Lock()
+	defer m.unlock()
+	e, r := m.event(raw)
+	if r == driver.Success && e.latest != nil && !e.latest.done {
+		return driver.ErrorNotReady
+	}
+	return r
+}
+
+// EventSynchronize implements driver.Events.
+func (m *machine) EventSynchronize(_ driver.Context, raw driver.Event) driver.Result {
+	m.mu.Lock()
+	e, r := m.event(raw)
+	if r != driver.Success || e.latest == nil {
+		m.unlock()
+		return r
+	}
+	return m.wait(e.latest.op)
+}
+
+// EventElapsedTime implements driver.Events.
+func (m *machine) EventElapsedTime(_ driver.Context, start, end driver.Event) (float32, driver.Result) {
+	m.mu.Lock()
+	defer m.unlock()
+	a, r := m.event(start)
+	if r != driver.Success {
+		return 0, r
+	}
+	b, r := m.event(end)
+	if r != driver.Success {
+		return 0, r
+	}
+	switch {
+	case !a.timing, !b.timing, a.latest == nil, b.latest == nil, a.ctx != b.ctx:
+		return 0, driver.ErrorInvalidHandle
+	case !a.latest.done, !b.latest.done:
+		return 0, driver.ErrorNotReady
+	}
+	return float32(b.latest.at.Sub(a.latest.at).Seconds() * 1e3), driver.Success
+}
+
+// NotifyEvent implements driver.Events.
+func (m *machine) NotifyEvent(_ driver.Context, raw driver.Event, fn func(driver.Result)) driver.Result {
+	m.mu.Lock()
+	defer m.unlock()
+	e, r := m.event(raw)
+	switch {
+	case r != driver.Success:
+		return r
+	case e.latest == nil || e.latest.done:
+		m.calls = append(m.calls, func() { fn(driver.Success) })
+	default:
+		x := e.latest.op.more()
+		x.notify = append(x.notify, fn)
+	}
+	return driver.Success
+}

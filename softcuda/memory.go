@@ -1,0 +1,180 @@
+package softcuda
+
+import (
+	"slices"
+	"unsafe"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// memory is a device's memory, and the pinned host memory made with it. Device addresses lie where no host address can, and
+// allocations have gaps between them, so that a stray address meets nothing.
+type memory struct {
+	size, used int64
+	next       driver.DevicePtr
+	blocks     []block            // by address
+	pinned     map[uintptr][]byte // by address
+}
+
+// block is an allocation of device memory.
+type block struct {
+	at   driver.DevicePtr
+	data []byte
+}
+
+func (b block) end() driver.DevicePtr { return b.at + driver.DevicePtr(len(b.data)) }
+
+const (
+	deviceSpace = 1 << 49 // where device 0's addresses begin, and how far apart devices are
+	granularity = 512     // of allocations, as on hardware
+)
+
+func newMemory(device int, size int64) memory {
+	return memory{size: size, next: deviceSpace * driver.DevicePtr(device+1), pinned: map[uintptr][]byte{}}
+}
+
+func (mem *memory) alloc(n uintptr) (driver.DevicePtr, driver.Result) {
+	if n == 0 {
+		return 0, driver.ErrorInvalidValue
+	}
+	if n > uintptr(mem.size-mem.used) {
+		return 0, driver.ErrorOutOfMemory
+	}
+	at := mem.next
+	mem.next += driver.DevicePtr((n+granularity-1)/granularity*granularity + granularity)
+	mem.used += int64(n)
+	mem.blocks = append(mem.blocks, block{at, make([]byte, n)})
+	return at, driver.Success
+}
+
+// find gives the place in blocks of the block that contains p.
+func (mem *memory) find(p driver.DevicePtr) (int, bool) {
+	return slices.BinarySearchFunc(mem.blocks, p, func(b block, p driver.DevicePtr) int {
+		switch {
+		case b.end() <= p:
+			return -1
+		case b.at > p:
+			return 1
+		}
+		return 0
+	})
+}
+
+func (mem *memory) free(p driver.DevicePtr) driver.Result {
+	if p == 0 {
+		return driver.Success
+	}
+	i, ok := mem.find(p)
+	if !ok || mem.blocks[i].at != p {
+		return driver.ErrorInvalidValue
+	}
+	mem.used -= int64(len(mem.blocks[i].data))
+	mem.blocks = slices.Delete(mem.blocks, i, i+1)
+	return driver.Success
+}
+
+// bytes is the memory from p to the end of its allocation, or nil if p is no address of this memory.
+func (mem *memory) bytes(p driver.DevicePtr) []byte {
+	if i, ok := mem.find(p); ok {
+		return mem.blocks[i].data[p-mem.blocks[i].at:]
+	}
+	return nil
+}
+
+// reach is the memory of any device, or pinned memory, from p to the end of its allocation; nil for a stray address. Like
+// hardware with unified addressing, any device reaches it all. mu is held.
+func (m *machine) reach(p driver.DevicePtr) []byte {
+	if i := p/deviceSpace - 1; p >= deviceSpace {
+		if int(i) < len(m.devices) {
+			return m.devices[i].mem.bytes(p)
+		}
+		return nil
+	}
+	for _, d := range m.devices {
+		for at, data := range d.mem.pinned {
+			if off := uintptr(p) - at; uintptr(p) >= at && off < uintptr(len(data)) {
+				return data[off:]
+			}
+		}
+	}
+	return nil
+}
+
+// span is the n bytes at p, if they all belong to one allocation. mu is held.
+func (m *machine) span(p driver.DevicePtr, n uintptr) ([]byte, driver.Result) {
+	data := m.reach(p)
+	if n > uintptr(len(data)) {
+		return nil, driver.ErrorInvalidValue
+	}
+	return data[:n:n], driver.Success
+}
+
+// MemAlloc implements driver.Memory.
+func (m *machine) MemAlloc(ctx driver.Context, n uintptr) (driver.DevicePtr, driver.Result) {
+	m.mu.Lock()
+	defer m.unlock()
+	c, r := m.context(ctx)
+	if r != driver.Success {
+		return 0, r
+	}
+	return c.dev.mem.alloc(n)
+}
+
+// MemFree implements driver.Memory. Like the driver's it first waits for the context's work.
+func (m *machine) MemFree(ctx driver.Context, p driver.DevicePtr) driver.Result {
+	return m.afterAll(ctx, func(c *context) driver.Result { return c.dev.mem.free(p) })
+}
+
+// afterAll waits for everything queued in a context and then does something with mu held.
+func (m *machine) afterAll(ctx driver.Context, do func(*context) driver.Result) driver.Result {
+	m.mu.Lock()
+	c, r := m.context(ctx)
+	if r != driver.Success {
+		m.unlock()
+		return r
+	}
+	if r := m.waitAll(c, everyStream); r != driver.Success {
+		return r
+	}
+	m.mu.Lock()
+	defer m.unlock()
+	return do(c)
+}
+
+// MemHostAlloc implements driver.Memory.
+func (m *machine) MemHostAlloc(ctx driver.Context, n uintptr, flags uint32) (unsafe.Pointer, driver.Result) {
+	m.mu.Lock()
+	defer m.unlock()
+	c, r := m.context(ctx)
+	switch {
+	case r != driver.Success:
+		return nil, r
+	case flags > 7:
+		return nil, driver.ErrorInvalidValue
+	case n == 0:
+		return nil, driver.Success
+	case n > maxPinned:
+		return nil, driver.ErrorOutOfMemory
+	}
+	data := make([]byte, n)
+	p := unsafe.Pointer(unsafe.SliceData(data))
+	c.dev.mem.pinned[uintptr(p)] = data
+	return p, driver.Success
+}
+
+// maxPinned bounds one allocation of pinned memory, so that a wrong size is an error and not the program's end.
+const maxPinned = 1 << 36
+
+// MemFreeHost implements driver.Memory. Like the driver's it first waits for the context's work.
+func (m *machine) MemFreeHost(ctx driver.Context, p unsafe.Pointer) driver.Result {
+	return m.afterAll(ctx, func(c *context) driver.Result {
+		if p == nil {
+			return driver.Success
+		}
+		if _, ok := c.dev.mem.pinned[uintptr(p)]; !ok {
+			return driver.ErrorInvalidValue
+		}
+		delete(c.dev.mem.pinned, uintptr(p))
+		return driver.Success
+	})
+}

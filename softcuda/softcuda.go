@@ -1,0 +1,39 @@
+// Package softcuda is a CUDA device in software. It needs no GPU and no C compiler, and runs wherever Go does.
+//
+// Its Driver behaves as the NVIDIA driver does: the same order of work, the same result codes, the same freedom where CUDA
+// promises nothing. Streams run beside each other, host functions run one at a time on a goroutine of the device, and an
+// error of a kernel loses the device as it would on hardware. What it cannot do is run GPU code: a kernel runs as a Go
+// function that the program registers under the kernel's name (see Options.Kernels).
+//
+// It works inside a testing/synctest bubble, with virtual time, and no goroutine of it exists while nothing is queued.
+package softcuda
+
+import (
+	"fmt"
+
+	"github.com/hostlaunch/cuda"
+)
+
+// Options configure a software driver. The zero value is one device without kernels.
+type Options struct {
+	// Devices is how many devices there are. 0 means one; a negative number means none, to test how a program copes.
+	Devices int
+	// Memory is the size of each device's memory in bytes. 0 means 8 GiB. Host memory is taken only as it is used.
+	Memory int64
+	// Kernels are the Go functions that stand for kernels, by the kernels' names.
+	Kernels Kernels
+}
+
+const (
+	version       = 13000 // the CUDA version that is implemented
+	defaultMemory = 8 << 30
+)
+
+// New makes a software driver. Unlike opening the NVIDIA driver this cannot fail.
+func New(o Options, opts ...cuda.Option) *cuda.Driver {
+	d, err := cuda.NewDriver(newMachine(o), opts...)
+	if err != nil {
+		panic(fmt.Sprintf("softcuda: %v", err)) // a machine always answers
+	}
+	return d
+}
