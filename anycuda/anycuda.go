@@ -1,0 +1,48 @@
+// Package anycuda opens whichever CUDA driver works here: the NVIDIA driver if there is a usable GPU, and else the software
+// device. A program that uses it runs everywhere, and Driver.Name tells which it got.
+package anycuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/hostlaunch/cuda"
+	"github.com/hostlaunch/cuda/libcuda"
+	"github.com/hostlaunch/cuda/softcuda"
+)
+
+// Variable is the environment variable that decides instead of Open: "nvidia" or "software".
+const Variable = "HOSTLAUNCH_DRIVER"
+
+// Open opens the NVIDIA driver if it has a usable device, and else a software device with the options soft. With
+// HOSTLAUNCH_DRIVER=nvidia it never falls back, and with HOSTLAUNCH_DRIVER=software it never looks for a GPU; any other
+// value is an error. If it falls back, the reason is that of libcuda.Open, which a program can ask itself.
+func Open(soft softcuda.Options, opts ...cuda.Option) (*cuda.Driver, error) {
+	switch choice := os.Getenv(Variable); choice {
+	case "nvidia":
+		return libcuda.Open(opts...)
+	case "software":
+		return softcuda.New(soft, opts...), nil
+	case "":
+		return first(soft, opts)
+	default:
+		return nil, fmt.Errorf("anycuda: %s=%q: %w; use nvidia or software, or leave it unset", Variable, choice, errUnknown)
+	}
+}
+
+var errUnknown = errors.New("no such driver")
+
+func first(soft softcuda.Options, opts []cuda.Option) (*cuda.Driver, error) {
+	d, err := libcuda.Open(opts...)
+	if err != nil {
+		return softcuda.New(soft, opts...), nil
+	}
+	if d.DeviceCount() > 0 {
+		if _, err := d.Device(0); err == nil {
+			return d, nil
+		}
+	}
+	d.Close()
+	return softcuda.New(soft, opts...), nil
+}
