@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Runs the bundle that scripts/gpu-build.sh made, on a machine with an NVIDIA GPU; no Go is needed.
+#
+#   ./run.sh [folder for results] [what...]      what: example conformance bench; all of them, unless told otherwise
+#
+# LIMIT is the time that the conformance suite may take in each build (150s, unless set).
+# HOSTLAUNCH_REQUIRE_GPU says how many GPUs there must be (1, unless set): what would be skipped for want of one fails.
+set -uo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+results=$(mkdir -p "${1:-$here/results}" && cd "${1:-$here/results}" && pwd)
+shift
+what=${*:-example conformance bench}
+cd "$here"
+export HOSTLAUNCH_REQUIRE_GPU=${HOSTLAUNCH_REQUIRE_GPU:-1}
+failed=0
+
+example() { # the same proof from both drivers
+  for driver in nvidia software; do
+    HOSTLAUNCH_DRIVER=$driver "./01-hostlaunch.$1" | tee "$results/example.$driver.$1.txt" || failed=1
+  done
+  cmp <(tail -n +2 "$results/example.nvidia.$1.txt") <(tail -n +2 "$results/example.software.$1.txt") || failed=1
+}
+
+conformance() {
+  "./conformance.$1" -test.v -test.run TestConformance -test.timeout ${LIMIT:-150s} >"$results/conformance.$1.txt" 2>&1 || failed=1
+  grep -E '^(---|    ---|PASS|FAIL|ok)|panic:' "$results/conformance.$1.txt" | grep -v -- '--- PASS' | head -60
+  echo "conformance, $1: $(grep -cE '^    --- PASS: TestConformance/' "$results/conformance.$1.txt") cases passed," \
+    "$(grep -cE '^    --- FAIL: TestConformance/' "$results/conformance.$1.txt") failed," \
+    "$(grep -cE '^    --- SKIP: TestConformance/' "$results/conformance.$1.txt") skipped"
+}
+
+bench() {
+  local floor=()
+  if command -v nvcc >/dev/null && { [ -x floor ] || nvcc -O3 -o floor floor.cpp -lcuda; }; then
+    floor=(-floor ./floor -ptx kernels.ptx)
+  else
+    echo "no nvcc: without the C++ floor"
+  fi
+  "./bench.$1" "${floor[@]}" | tee "$results/bench.$1.md" || failed=1
+}
+
+for build in cgo purego; do
+  for step in $what; do
+    echo "== $step, $build"
+    "$step" "$build"
+  done
+done
+exit $failed
