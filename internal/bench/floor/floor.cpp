@@ -1,0 +1,105 @@
+// The C++ floor of the benchmark: what the driver's own calls cost a C++ program. It reads the name of a measurement a line
+// from its standard input, and answers with one number, in ns.
+//
+//   nvcc -O3 -o floor floor.cpp -lcuda && ./floor kernels.ptx
+#include <cuda.h>
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <time.h>
+#include <vector>
+
+static void check(CUresult r, const char *what) {
+  if (r != CUDA_SUCCESS) {
+    fprintf(stderr, "floor: %s: %d\n", what, (int)r);
+    exit(1);
+  }
+}
+#define CHECK(call) check(call, #call)
+
+static double now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1e9 + t.tv_nsec;
+}
+
+static double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+static std::atomic<long> count;
+static void CUDA_CB count_one(void *) { count++; }
+
+static CUstream stream;
+static CUfunction spin;
+
+static void keep_busy(unsigned long long ns) {
+  void *args[] = {&ns};
+  CHECK(cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, stream, args, nullptr));
+}
+
+static void sync() { CHECK(cuStreamSynchronize(stream)); }
+
+// many enqueues n functions on an idle stream; the time to enqueue, or until all have run.
+static double many(int n, bool whole) {
+  double start = now();
+  for (int i = 0; i < n; i++) CHECK(cuLaunchHostFunc(stream, count_one, nullptr));
+  double queued = now();
+  sync();
+  return ((whole ? now() : queued) - start) / n;
+}
+
+static double behind_busy(int n) {
+  keep_busy(20000000);
+  double start = now();
+  for (int i = 0; i < n; i++) CHECK(cuLaunchHostFunc(stream, count_one, nullptr));
+  double queued = now();
+  sync();
+  return (queued - start) / n;
+}
+
+static double round_trip(int n) {
+  std::vector<double> v;
+  for (int i = 0; i < n; i++) {
+    double start = now();
+    CHECK(cuLaunchHostFunc(stream, count_one, nullptr));
+    sync();
+    v.push_back(now() - start);
+  }
+  return median(v);
+}
+
+int main(int argc, char **argv) {
+  if (argc != 2) {
+    fprintf(stderr, "usage: floor kernels.ptx\n");
+    return 2;
+  }
+  std::ifstream file(argv[1]);
+  std::string ptx((std::istreambuf_iterator<char>(file)), {});
+  CHECK(cuInit(0));
+  CUdevice device;
+  CUcontext context;
+  CUmodule module;
+  CHECK(cuDeviceGet(&device, 0));
+  CHECK(cuDevicePrimaryCtxRetain(&context, device));
+  CHECK(cuCtxSetCurrent(context));
+  CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  CHECK(cuModuleLoadData(&module, ptx.c_str()));
+  CHECK(cuModuleGetFunction(&spin, module, "spin"));
+  char line[64];
+  while (fgets(line, sizeof line, stdin)) {
+    std::string what(line);
+    double ns = -1;
+    if (what == "draining\n") ns = many(20000, false);
+    if (what == "busy\n") ns = behind_busy(500);
+    if (what == "run\n") ns = many(20000, true);
+    if (what == "roundtrip\n") ns = round_trip(2000);
+    printf("%.1f\n", ns);
+    fflush(stdout);
+  }
+}
