@@ -78,7 +78,12 @@ func (b *Buffer) Slice(offset, n int) (*Buffer, error) {
 // which waits for blocking streams and not for others. It implements io.WriterAt. cuMemcpyHtoD.
 func (b *Buffer) WriteAt(p []byte, off int64) (int, error) {
 	return b.transfer("Buffer.WriteAt", p, off, func(at driver.DevicePtr, host hostRange) driver.Result {
-		return b.ctx.drv.drv.MemcpyHtoD(b.ctx.raw, at, host.ptr, host.n)
+		// The driver returns when it has taken p, which may be before b has it; a stream that does not wait for the legacy
+		// one could still read the old bytes (seen on an H200).
+		if r := b.ctx.drv.drv.MemcpyHtoD(b.ctx.raw, at, host.ptr, host.n); r != driver.Success {
+			return r
+		}
+		return b.ctx.drv.drv.StreamSynchronize(b.ctx.raw, driver.StreamLegacy)
 	})
 }
 

@@ -53,7 +53,7 @@ func NewDriver(impl driver.Driver, opts ...Option) (*Driver, error) {
 		return nil, NewError(op, r, "the driver does not tell its devices")
 	}
 	d.version, d.devices = Version(v), make([]*Device, n)
-	impl.Attach(driver.Upcalls{HostFunc: d.runHostFunc, Lost: d.contextLost, Pending: d.pending})
+	impl.Attach(driver.Upcalls{HostFunc: d.runHostFunc, Lost: d.contextLost, Pending: d.pending, Log: d.opts.log().Error})
 	return d, nil
 }
 
@@ -226,16 +226,18 @@ func (d *Driver) finish() {
 
 // stuck describes what finish waits for.
 func (d *Driver) stuck() string {
+	const most = 4
 	var parts []string
-	for _, fn := range d.funcs.Running() {
-		parts = append(parts, fmt.Sprintf("host function %s, enqueued at %s, which runs", funcName(fn), siteName(fn.Site)))
-	}
-	some, n := d.funcs.Waiting(3)
-	for _, fn := range some {
-		parts = append(parts, fmt.Sprintf("host function %s, enqueued at %s, which waits", funcName(fn), siteName(fn.Site)))
-	}
-	if n > len(some) {
-		parts = append(parts, fmt.Sprintf("%d more host functions", n-len(some)))
+	d.funcs.Each(func(_ hostfn.Handle, fn hostfn.Func, started bool) bool {
+		what := "waits"
+		if started {
+			what = "runs"
+		}
+		parts = append(parts, fmt.Sprintf("host function %s, enqueued at %s, which %s", funcName(fn), siteName(fn.Site), what))
+		return len(parts) < most
+	})
+	if n := d.funcs.Len() - len(parts); n > 0 && len(parts) == most {
+		parts = append(parts, fmt.Sprintf("%d more host functions", n))
 	}
 	if len(parts) == 0 {
 		return "queued work of the device, a call in progress, or an OnDone"

@@ -15,8 +15,11 @@ func (d *Driver) Stats() Stats {
 	if d == nil {
 		return Stats{}
 	}
-	_, waiting := d.funcs.Waiting(0)
-	st := Stats{Waiting: waiting, Running: len(d.funcs.Running())}
+	var st Stats
+	for _, c := range d.allContexts() {
+		st.Waiting += d.funcs.Pending(&c.funcs)
+	}
+	st.Running = max(d.funcs.Len()-st.Waiting, 0)
 	for _, r := range d.resources.all() {
 		switch r.kind {
 		case "Stream":

@@ -8,7 +8,7 @@
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=$(mkdir -p "${1:-$here/results}" && cd "${1:-$here/results}" && pwd)
-shift
+shift || true
 what=${*:-example conformance bench}
 cd "$here"
 export HOSTLAUNCH_REQUIRE_GPU=${HOSTLAUNCH_REQUIRE_GPU:-1}

@@ -3,7 +3,6 @@ package softcuda
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -103,7 +102,7 @@ func (l *Launch) run(k Kernel) (r driver.Result) {
 		if errors.As(err, &stray) || errors.As(err, &fault) {
 			r = driver.ErrorIllegalAddress
 		}
-		slog.Error("softcuda: kernel failed; the device is lost", "kernel", l.Kernel, "panic", v, "result", r.Name(), "stack", string(debug.Stack()))
+		l.m.up.Log("softcuda: kernel failed; the device is lost", "kernel", l.Kernel, "panic", v, "result", r.Name(), "stack", string(debug.Stack()))
 	}()
 	k(l)
 	return driver.Success

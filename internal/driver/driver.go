@@ -82,6 +82,8 @@ type Upcalls struct {
 	HostFunc func(data uint64)
 	// Lost says, on an ordinary goroutine, that ctx has failed for good with r. Saying it again does nothing.
 	Lost func(ctx Context, r Result)
+	// Log reports what the program should know and no error can carry.
+	Log func(msg string, args ...any)
 	// Pending reports how many host functions of ctx have yet to run, so that a driver that must look for failures knows
 	// when to look. A function counts before LaunchHostFunc is called for it.
 	Pending func(ctx Context) int

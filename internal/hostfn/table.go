@@ -5,7 +5,6 @@
 package hostfn
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -20,6 +19,8 @@ const (
 	maxChunks = 1 << indexBits / chunkSize
 )
 
+func (h Handle) index() uint32 { return uint32(h & (1<<indexBits - 1)) }
+
 // Func is a function that waits to run. It is small, for there may be very many: what only a few need stands behind More.
 type Func struct {
 	Run   func()
@@ -30,40 +31,63 @@ type Func struct {
 
 // Group is a set of functions that are swept together: those of one context.
 type Group struct {
-	pending int  // guarded by Table.mu
-	closed  bool // guarded by Table.mu
+	added  int64 // guarded by Table.mu
+	closed bool  // guarded by Table.mu
+	_      [48]byte
+	gone   atomic.Int64 // of those added, how many have started or were taken
 }
 
 // Table holds waiting functions. The zero Table is empty and ready.
+//
+// Functions are added by the callers' goroutines and run by a driver's thread, at the same time and as fast as the driver can.
+// The two sides share as little as they can: adding takes the lock, running never does, and each side writes to cache lines
+// of its own, but for the slot. (On a thread of the driver a contended mutex would cost a change of threads.)
 type Table struct {
-	mu     sync.Mutex // held for a few instructions at a time, never across a call out of this package
-	chunks []*[chunkSize]slot
-	free   uint32 // index+1 of the first free slot, 0: none
-	live   int
+	mu     sync.Mutex // guards what follows; held for a few instructions, never across a call out of this package
+	free   uint32     // index+1 of the first slot to use, 0: none
 	gen    uint32
 	idle   chan struct{} // what Idle handed out last, until it is closed
+	added  atomic.Uint64 // functions ever added; written with mu held
+	chunks atomic.Pointer[[]*chunk]
 
-	running  []started // few: drivers run the functions of a context one at a time
-	finished atomic.Uint64
+	_        [64]byte
+	returned atomic.Uint32 // index+1 of the first slot of those given back and not yet in free, 0: none
+	awaited  atomic.Bool   // somebody holds idle, or the table has grown: the last to end has something to do
+	ended    atomic.Uint64 // functions ever ended
+	_        [64]byte
 }
 
+type chunk [chunkSize]slot
+
+// slot is a function and its state: a phase, and the generation of its handle above it. Whoever changes the phase away from
+// free or waiting by a compare-and-swap has the function to himself.
 type slot struct {
-	fn   Func
-	gen  uint32 // 0: free
-	next uint32 // index+1 of the next free slot
+	fn    Func
+	state atomic.Uint64
+	next  uint32 // index+1 of the next slot, in the list that this one is in
 }
 
-// started is a function that runs.
-type started struct {
-	h  Handle
-	fn Func
-}
+const (
+	free      = iota
+	waiting   // to run
+	running   // or taken, and about to be free
+	inspected // by Each, for a moment
+	phaseBits = 2
+)
+
+func state(h Handle, phase uint64) uint64 { return uint64(h)>>indexBits<<phaseBits | phase }
 
 // Add puts fn in the table. It returns 0 if fn's group is closed or the table is full (16 million functions).
 func (t *Table) Add(fn Func) Handle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if fn.Group.closed || (t.free == 0 && !t.grow()) {
+	if fn.Group.closed {
+		return 0
+	}
+	if t.free == 0 {
+		t.free = t.returned.Swap(0)
+	}
+	if t.free == 0 && !t.grow() {
 		return 0
 	}
 	i := t.free - 1
@@ -72,157 +96,200 @@ func (t *Table) Add(fn Func) Handle {
 	if t.gen++; t.gen == 0 {
 		t.gen = 1
 	}
-	s.fn, s.gen = fn, t.gen
-	t.live++
-	fn.Group.pending++
-	return Handle(t.gen)<<indexBits | Handle(i)
+	h := Handle(t.gen)<<indexBits | Handle(i)
+	s.fn = fn
+	s.state.Store(state(h, waiting))
+	t.added.Add(1)
+	fn.Group.added++
+	return h
 }
 
 // Take removes the function of h and returns it; ok is false if it was taken before.
 func (t *Table) Take(h Handle) (fn Func, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	fn, ok = t.take(h)
-	t.signalIdle()
+	fn, ok = t.Start(h)
+	if ok {
+		t.Finish(h)
+	}
 	return fn, ok
 }
 
 // Start takes the function of h to run it; Finish must follow if ok.
 func (t *Table) Start(h Handle) (fn Func, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if fn, ok = t.take(h); ok {
-		t.running = append(t.running, started{h, fn})
+	s := t.slot(h.index())
+	if s == nil || !s.move(h, waiting, running) {
+		return Func{}, false
 	}
-	return fn, ok
+	s.fn.Group.gone.Add(1)
+	return s.fn, true
 }
 
 // Finish ends what Start began. What the function wrote is visible to whoever calls Observe afterwards.
 func (t *Table) Finish(h Handle) {
-	t.finished.Add(1)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.running = slices.DeleteFunc(t.running, func(r started) bool { return r.h == h })
-	t.signalIdle()
+	i := h.index()
+	s := t.slot(i)
+	s.move(h, running, inspected) // waits for whoever inspects it
+	s.fn = Func{}
+	s.state.Store(free)
+	t.giveBack(i, s)
+	if n := t.ended.Add(1); t.awaited.Load() && n == t.added.Load() {
+		t.settle()
+	}
+}
+
+// giveBack puts a slot on the list that Add takes whole.
+func (t *Table) giveBack(i uint32, s *slot) {
+	for {
+		first := t.returned.Load()
+		s.next = first
+		if t.returned.CompareAndSwap(first, i+1) {
+			return
+		}
+	}
+}
+
+// move changes the phase of s, if it is still h's and in phase from; while somebody inspects it, it waits.
+func (s *slot) move(h Handle, from, to uint64) bool {
+	for {
+		switch was := s.state.Load(); was {
+		case state(h, from):
+			if s.state.CompareAndSwap(was, state(h, to)) {
+				return true
+			}
+		case state(h, inspected):
+		default:
+			return false
+		}
+	}
 }
 
 // Observe orders the caller behind every function that has finished. A driver's Sync gives that order to the hardware, but
 // not to Go's memory model (nor to the race detector), which sees nothing of the driver.
-func (t *Table) Observe() { t.finished.Load() }
+func (t *Table) Observe() { t.ended.Load() }
 
-// Sweep closes g, so that nothing can be added to it, and removes and returns all its functions.
+// Sweep closes g, so that nothing can be added to it, and removes and returns all its functions that have not started.
 func (t *Table) Sweep(g *Group) []Func {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	g.closed = true
-	return t.removeAll(g)
+	t.mu.Unlock()
+	var fns []Func
+	t.Each(func(h Handle, fn Func, started bool) bool {
+		if fn.Group == g && !started {
+			if fn, ok := t.Take(h); ok {
+				fns = append(fns, fn)
+			}
+		}
+		return true
+	})
+	return fns
 }
 
 // Pending is how many functions of g have yet to start.
 func (t *Table) Pending(g *Group) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return g.pending
+	return int(g.added - g.gone.Load())
 }
 
-// Waiting returns the functions that have yet to start, up to max of them, and how many there are.
-func (t *Table) Waiting(max int) (some []Func, all int) {
+// Len is how many functions wait or run.
+func (t *Table) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for i := 0; i < len(t.chunks)*chunkSize && len(some) < min(max, t.live); i++ {
-		if s := t.slot(uint32(i)); s.gen != 0 {
-			some = append(some, s.fn)
+	return int(t.added.Load() - t.ended.Load())
+}
+
+// Each calls visit for each function in the table, until it returns false. Functions may come and go meanwhile.
+func (t *Table) Each(visit func(h Handle, fn Func, started bool) bool) {
+	chunks := t.chunks.Load()
+	if chunks == nil {
+		return
+	}
+	for c, chunk := range *chunks {
+		for i := range chunk {
+			h, fn, started, ok := chunk[i].inspect(uint32(c*chunkSize + i))
+			if ok && !visit(h, fn, started) {
+				return
+			}
 		}
 	}
-	return some, t.live
 }
 
-// Running returns the functions that have started and not finished.
-func (t *Table) Running() []Func {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var fns []Func
-	for _, r := range t.running {
-		fns = append(fns, r.fn)
+// inspect reads a slot that somebody else may be about to take: who wants it waits meanwhile.
+func (s *slot) inspect(i uint32) (h Handle, fn Func, started, ok bool) {
+	for {
+		was := s.state.Load()
+		h = Handle(was>>phaseBits<<indexBits | uint64(i))
+		switch phase := was & (1<<phaseBits - 1); {
+		case phase == free:
+			return 0, Func{}, false, false
+		case phase != inspected && s.state.CompareAndSwap(was, state(h, inspected)):
+			fn = s.fn
+			s.state.Store(was)
+			return h, fn, phase == running, true
+		}
 	}
-	return fns
 }
 
 // Idle returns a channel that is closed once no function waits or runs.
 func (t *Table) Idle() <-chan struct{} {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.idle == nil {
 		t.idle = make(chan struct{})
 	}
 	idle := t.idle
-	t.signalIdle()
+	t.awaited.Store(true)
+	t.mu.Unlock()
+	t.settle()
 	return idle
 }
 
-func (t *Table) slot(i uint32) *slot { return &t.chunks[i/chunkSize][i%chunkSize] }
-
-// take is Take with mu held.
-func (t *Table) take(h Handle) (fn Func, ok bool) {
-	i, gen := uint32(h&(1<<indexBits-1)), uint32(h>>indexBits)
-	if gen == 0 || int(i) >= len(t.chunks)*chunkSize {
-		return Func{}, false
+// settle does what is to be done when the table is empty: tell who awaits that, and give the memory of a burst back.
+// Generations go on counting, so an old handle finds nothing in new slots.
+func (t *Table) settle() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.added.Load() != t.ended.Load() {
+		return
 	}
-	s := t.slot(i)
-	if s.gen != gen {
-		return Func{}, false
-	}
-	return t.remove(i, s), true
-}
-
-// grow adds a chunk of free slots.
-func (t *Table) grow() bool {
-	if len(t.chunks) == maxChunks {
-		return false
-	}
-	c := new([chunkSize]slot)
-	base := uint32(len(t.chunks) * chunkSize)
-	for i := range c[:chunkSize-1] {
-		c[i].next = base + uint32(i) + 2
-	}
-	t.chunks = append(t.chunks, c)
-	t.free = base + 1
-	return true
-}
-
-func (t *Table) remove(i uint32, s *slot) Func {
-	fn := s.fn
-	*s = slot{next: t.free}
-	t.free = i + 1
-	t.live--
-	fn.Group.pending--
-	if t.live == 0 {
-		t.shrink()
-	}
-	return fn
-}
-
-func (t *Table) removeAll(g *Group) []Func {
-	fns := make([]Func, 0, g.pending)
-	for i := 0; g.pending > 0; i++ {
-		if s := t.slot(uint32(i)); s.gen != 0 && s.fn.Group == g {
-			fns = append(fns, t.remove(uint32(i), s))
-		}
-	}
-	t.signalIdle()
-	return fns
-}
-
-// shrink gives the memory of a burst back. Generations go on counting, so an old handle finds nothing in new slots.
-func (t *Table) shrink() {
-	if len(t.chunks) > 1 {
-		t.chunks, t.free = nil, 0
-	}
-}
-
-func (t *Table) signalIdle() {
-	if t.idle != nil && t.live == 0 && len(t.running) == 0 {
+	t.awaited.Store(false)
+	if t.idle != nil {
 		close(t.idle)
 		t.idle = nil
 	}
+	if chunks := t.chunks.Load(); chunks != nil && len(*chunks) > 1 {
+		t.chunks.Store(nil)
+		t.free = 0
+		t.returned.Store(0)
+	}
+}
+
+// slot is the slot of an index, or nil if there is none (any more).
+func (t *Table) slot(i uint32) *slot {
+	chunks := t.chunks.Load()
+	if chunks == nil || int(i/chunkSize) >= len(*chunks) {
+		return nil
+	}
+	return &(*chunks)[i/chunkSize][i%chunkSize]
+}
+
+// grow adds a chunk of free slots. mu is held.
+func (t *Table) grow() bool {
+	var chunks []*chunk
+	if old := t.chunks.Load(); old != nil {
+		chunks = *old
+	}
+	if len(chunks) == maxChunks {
+		return false
+	}
+	c := new(chunk)
+	base := uint32(len(chunks) * chunkSize)
+	for i := range c[:chunkSize-1] {
+		c[i].next = base + uint32(i) + 2
+	}
+	chunks = append(chunks[:len(chunks):len(chunks)], c)
+	t.chunks.Store(&chunks)
+	t.free = base + 1
+	if len(chunks) > 1 {
+		t.awaited.Store(true)
+	}
+	return true
 }

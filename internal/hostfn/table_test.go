@@ -63,8 +63,8 @@ func TestShrinks(t *testing.T) {
 		}
 	}
 	table.Take(first)
-	if len(table.chunks) != 0 {
-		t.Errorf("%d chunks are left", len(table.chunks))
+	if chunks := table.chunks.Load(); chunks != nil {
+		t.Errorf("%d chunks are left", len(*chunks))
 	}
 	table.Add(Func{Group: &g})
 	if _, ok := table.Take(first); ok {
@@ -101,12 +101,86 @@ func TestIdle(t *testing.T) {
 		t.Error("idle while a function runs")
 	default:
 	}
-	if running := table.Running(); len(running) != 1 {
-		t.Errorf("%d run", len(running))
+	seen := 0
+	table.Each(func(_ Handle, _ Func, started bool) bool {
+		if started {
+			seen++
+		}
+		return true
+	})
+	if seen != 1 || table.Len() != 1 {
+		t.Errorf("%d run of %d", seen, table.Len())
 	}
 	table.Finish(h)
 	<-idle
 	<-table.Idle() // and at once when nothing is there
+}
+
+// Adding, running, taking, sweeping and looking, all at once: every function goes exactly one way.
+func TestAllAtOnce(t *testing.T) {
+	var table Table
+	const n, groups = 20_000, 4
+	var gs [groups]Group
+	var ends [groups * n]atomic.Int32
+	handles := make(chan Handle, 100)
+	var adders, enders sync.WaitGroup
+	for g := range groups {
+		adders.Go(func() {
+			for i := range n {
+				h := table.Add(Func{Site: uintptr(g*n + i), Group: &gs[g]})
+				if h == 0 { // swept
+					ends[g*n+i].Add(1)
+					continue
+				}
+				handles <- h
+				if i%7 == 0 { // as a refused enqueue does
+					if fn, ok := table.Take(h); ok {
+						ends[fn.Site].Add(1)
+					}
+				}
+			}
+		})
+	}
+	for range 2 {
+		enders.Go(func() {
+			for h := range handles {
+				if fn, ok := table.Start(h); ok {
+					ends[fn.Site].Add(1)
+					table.Finish(h)
+				}
+			}
+		})
+	}
+	stop := make(chan struct{})
+	var looker sync.WaitGroup
+	looker.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				table.Each(func(_ Handle, fn Func, _ bool) bool { return fn.Group != nil })
+				runtime.Gosched()
+			}
+		}
+	})
+	for handle := 0; handle < 1000; handle++ {
+		runtime.Gosched()
+	}
+	for _, fn := range table.Sweep(&gs[0]) {
+		ends[fn.Site].Add(1)
+	}
+	adders.Wait()
+	close(handles)
+	enders.Wait()
+	close(stop)
+	looker.Wait()
+	<-table.Idle()
+	for i := range ends {
+		if e := ends[i].Load(); e != 1 {
+			t.Fatalf("function %d of group %d went %d ways", i%n, i/n, e)
+		}
+	}
 }
 
 func TestCallOutcomes(t *testing.T) {
