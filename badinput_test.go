@@ -54,16 +54,15 @@ func opOf(e *cuda.Error) string {
 
 // kit is a software driver with one of everything.
 type kit struct {
-	d      *cuda.Driver
-	dev    *cuda.Device
-	s      *cuda.Stream
-	e      *cuda.Event // with timing, recorded
-	b      *cuda.Buffer
-	p      *cuda.PinnedBuffer
-	m      *cuda.Module
-	k      *cuda.Kernel // nothing: without parameters
-	store  *cuda.Kernel // store(u32 *at, u32 value)
-	opened []func() error
+	d     *cuda.Driver
+	dev   *cuda.Device
+	s     *cuda.Stream
+	e     *cuda.Event // with timing, recorded
+	b     *cuda.Buffer
+	p     *cuda.PinnedBuffer
+	m     *cuda.Module
+	k     *cuda.Kernel // nothing: without parameters
+	store *cuda.Kernel // store(u32 *at, u32 value)
 }
 
 func newKit(t *testing.T) *kit {

@@ -3,7 +3,6 @@
 package anycuda
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -27,11 +26,12 @@ func Open(soft softcuda.Options, opts ...cuda.Option) (*cuda.Driver, error) {
 	case "":
 		return first(soft, opts)
 	default:
-		return nil, fmt.Errorf("anycuda: %s=%q: %w; use nvidia or software, or leave it unset", Variable, choice, errUnknown)
+		return nil, &cuda.Error{
+			Op: "anycuda.Open", Code: cuda.ErrInvalidValue,
+			Reason: fmt.Sprintf("%s is %q; set it to nvidia or software, or leave it unset", Variable, choice),
+		}
 	}
 }
-
-var errUnknown = errors.New("no such driver")
 
 func first(soft softcuda.Options, opts []cuda.Option) (*cuda.Driver, error) {
 	d, err := libcuda.Open(opts...)
