@@ -100,8 +100,9 @@ func methodCases() []methodCase {
 		{"FuncGetParamInfo", func(d driver.Driver) any { return list(d.FuncGetParamInfo(ctx, 0xf1, 1)) }, "cuFuncGetParamInfo(func=0xf1, index=1) in 0xc0", "8 4 0"},
 		{"LaunchKernel", func(d driver.Driver) any { return list(d.LaunchKernel(ctx, 0xf1, launch, stream)) },
 			"cuLaunchKernel(f=0xf1, grid=1 2 3, block=4 5 6, shared=7, stream=0x5a, params=72057594037927945, 8, extra=(nil)) in 0xc0", " 0"},
+		// A stream's handle is enough, whatever context is current.
 		{"LaunchHostFunc", func(d driver.Driver) any { return d.LaunchHostFunc(ctx, stream, 0x123456789) },
-			"cuLaunchHostFunc(stream=0x5a, data=0x123456789) in 0xc0", "0"},
+			"cuLaunchHostFunc(stream=0x5a, data=0x123456789) in 0xabc", "0"},
 	}
 }
 

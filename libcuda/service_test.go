@@ -68,7 +68,7 @@ func TestHostFunctions(t *testing.T) {
 	nv := f.open(h.upcalls())
 	h.nv.Store(nv)
 	const n = 1000
-	for i := range n {
+	for i := range n { // the fake is a driver that wants a context to be current, as older ones may
 		h.launch(t, nv, uint64(i))
 	}
 	eventually(t, 10*time.Second, "all host functions run", func() bool { return h.pending.Load() == 0 })

@@ -196,6 +196,7 @@ func closeWithAllOpen(t *T) {
 		t.OK(s.Launch(k, one, uint64(time.Millisecond)))
 		t.OK(cuda.CopyToHost(s, p.Bytes(), b))
 		t.OK(s.Record(e))
+		t.OK(dev.DefaultStream().WaitStream(s))
 		t.OK(dev.DefaultStream().Memset(b, byte(i)))
 		t.Host(s, func() { p.Bytes()[0] = 1 })
 	}

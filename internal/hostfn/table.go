@@ -7,6 +7,7 @@ package hostfn
 import (
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Handle names a waiting function: the index of its slot below, its generation above. It fits 56 bits, so that a driver
@@ -65,7 +66,12 @@ type slot struct {
 	fn    Func
 	state atomic.Uint64
 	next  uint32 // index+1 of the next slot, in the list that this one is in
+	_     [8]byte
 }
+
+// A slot is one cache line: it goes from the enqueuer's core to the driver's and back for each function.
+var _ [64 - unsafe.Sizeof(slot{})]byte
+var _ [unsafe.Sizeof(slot{}) - 64]byte
 
 const (
 	free      = iota
