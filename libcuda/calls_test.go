@@ -31,7 +31,7 @@ func methodCases() []methodCase {
 		Grid: [3]uint32{1, 2, 3}, Block: [3]uint32{4, 5, 6}, SharedMem: 7,
 		Params: []byte{9, 0, 0, 0, 0, 0, 0, 1, 8, 0, 0, 0}, Offsets: []uint32{0, 8},
 	}
-	return []methodCase{
+	return append([]methodCase{
 		{"DriverGetVersion", func(d driver.Driver) any { return list(d.DriverGetVersion()) }, "", "13000 0"},
 		{"DeviceGetCount", func(d driver.Driver) any { return list(d.DeviceGetCount()) }, "cuDeviceGetCount() in (nil)", "2 0"},
 		{"DeviceGetName", func(d driver.Driver) any { return list(d.DeviceGetName(1)) }, "cuDeviceGetName(len=256, dev=1) in (nil)", "Fake 1 0"},
@@ -103,7 +103,7 @@ func methodCases() []methodCase {
 		// A stream's handle is enough, whatever context is current.
 		{"LaunchHostFunc", func(d driver.Driver) any { return d.LaunchHostFunc(ctx, stream, 0x123456789) },
 			"cuLaunchHostFunc(stream=0x5a, data=0x123456789) in 0xabc", "0"},
-	}
+	}, captureMethodCases()...)
 }
 
 type methodCase struct {

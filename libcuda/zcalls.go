@@ -62,6 +62,21 @@ const (
 	fnFuncGetParamInfo
 	fnLaunchKernel
 	fnLaunchHostFunc
+	fnStreamBeginCapture
+	fnStreamBeginCaptureToGraph
+	fnStreamEndCapture
+	fnStreamIsCapturing
+	fnStreamGetCaptureInfo
+	fnStreamUpdateCaptureDependencies
+	fnEventRecordWithFlags
+	fnGraphCreate
+	fnGraphDestroy
+	fnGraphGetNodes
+	fnGraphGetEdges
+	fnGraphNodeGetType
+	fnGraphInstantiateWithFlags
+	fnGraphExecDestroy
+	fnGraphLaunch
 	functions
 )
 
@@ -115,6 +130,21 @@ var symbols = [functions]symbol{
 	fnFuncGetParamInfo:                {"cuFuncGetParamInfo", 12040, 12040},
 	fnLaunchKernel:                    {"cuLaunchKernel", 4000, 0},
 	fnLaunchHostFunc:                  {"cuLaunchHostFunc", 10000, 0},
+	fnStreamBeginCapture:              {"cuStreamBeginCapture", 10010, 0},
+	fnStreamBeginCaptureToGraph:       {"cuStreamBeginCaptureToGraph", 12030, 12030},
+	fnStreamEndCapture:                {"cuStreamEndCapture", 10000, 0},
+	fnStreamIsCapturing:               {"cuStreamIsCapturing", 10000, 0},
+	fnStreamGetCaptureInfo:            {"cuStreamGetCaptureInfo", 12030, 12030},
+	fnStreamUpdateCaptureDependencies: {"cuStreamUpdateCaptureDependencies", 12030, 12030},
+	fnEventRecordWithFlags:            {"cuEventRecordWithFlags", 11010, 0},
+	fnGraphCreate:                     {"cuGraphCreate", 10000, 0},
+	fnGraphDestroy:                    {"cuGraphDestroy", 10000, 0},
+	fnGraphGetNodes:                   {"cuGraphGetNodes", 10000, 0},
+	fnGraphGetEdges:                   {"cuGraphGetEdges", 12030, 12030},
+	fnGraphNodeGetType:                {"cuGraphNodeGetType", 10000, 0},
+	fnGraphInstantiateWithFlags:       {"cuGraphInstantiateWithFlags", 11040, 0},
+	fnGraphExecDestroy:                {"cuGraphExecDestroy", 10000, 0},
+	fnGraphLaunch:                     {"cuGraphLaunch", 10000, 0},
 }
 
 // DriverGetVersion calls cuDriverGetVersion.
@@ -579,6 +609,155 @@ func (nv *nvidia) launchHostFunc(ctx driver.Context, s driver.Stream, fn uintptr
 	c.Args[1] = fn
 	c.Args[2] = data
 	r := nv.call(c, ctx, fnLaunchHostFunc, 3)
+	c.Free()
+	return r
+}
+
+// StreamBeginCapture calls cuStreamBeginCapture.
+func (nv *nvidia) StreamBeginCapture(ctx driver.Context, s driver.Stream, mode driver.CaptureMode) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(mode)
+	r := nv.call(c, ctx, fnStreamBeginCapture, 2)
+	c.Free()
+	return r
+}
+
+// streamBeginCaptureToGraph calls cuStreamBeginCaptureToGraph.
+func (nv *nvidia) streamBeginCaptureToGraph(ctx driver.Context, s driver.Stream, g driver.Graph, deps unsafe.Pointer, edges unsafe.Pointer, n int, mode driver.CaptureMode) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(g)
+	c.Keep[0] = deps
+	c.Args[2] = uintptr(c.Keep[0])
+	c.Keep[1] = edges
+	c.Args[3] = uintptr(c.Keep[1])
+	c.Args[4] = uintptr(n)
+	c.Args[5] = uintptr(mode)
+	r := nv.call(c, ctx, fnStreamBeginCaptureToGraph, 6)
+	c.Free()
+	return r
+}
+
+// StreamEndCapture calls cuStreamEndCapture.
+func (nv *nvidia) StreamEndCapture(ctx driver.Context, s driver.Stream) (driver.Graph, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = c.Ref(0)
+	r := nv.call(c, ctx, fnStreamEndCapture, 2)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.Graph(o0), r
+}
+
+// StreamIsCapturing calls cuStreamIsCapturing.
+func (nv *nvidia) StreamIsCapturing(ctx driver.Context, s driver.Stream) (driver.CaptureStatus, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = c.Ref(0)
+	r := nv.call(c, ctx, fnStreamIsCapturing, 2)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.CaptureStatus(o0), r
+}
+
+// streamUpdateCaptureDeps calls cuStreamUpdateCaptureDependencies.
+func (nv *nvidia) streamUpdateCaptureDeps(ctx driver.Context, s driver.Stream, deps unsafe.Pointer, edges unsafe.Pointer, n int, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Keep[0] = deps
+	c.Args[1] = uintptr(c.Keep[0])
+	c.Keep[1] = edges
+	c.Args[2] = uintptr(c.Keep[1])
+	c.Args[3] = uintptr(n)
+	c.Args[4] = uintptr(flags)
+	r := nv.call(c, ctx, fnStreamUpdateCaptureDependencies, 5)
+	c.Free()
+	return r
+}
+
+// EventRecordWithFlags calls cuEventRecordWithFlags.
+func (nv *nvidia) EventRecordWithFlags(ctx driver.Context, e driver.Event, s driver.Stream, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(e)
+	c.Args[1] = uintptr(s)
+	c.Args[2] = uintptr(flags)
+	r := nv.call(c, ctx, fnEventRecordWithFlags, 3)
+	c.Free()
+	return r
+}
+
+// GraphCreate calls cuGraphCreate.
+func (nv *nvidia) GraphCreate(ctx driver.Context, flags uint32) (driver.Graph, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = uintptr(flags)
+	r := nv.call(c, ctx, fnGraphCreate, 2)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.Graph(o0), r
+}
+
+// GraphDestroy calls cuGraphDestroy.
+func (nv *nvidia) GraphDestroy(ctx driver.Context, g driver.Graph) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(g)
+	r := nv.call(c, ctx, fnGraphDestroy, 1)
+	c.Free()
+	return r
+}
+
+// graphGetNodes calls cuGraphGetNodes.
+func (nv *nvidia) graphGetNodes(ctx driver.Context, g driver.Graph, nodes unsafe.Pointer, n unsafe.Pointer) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(g)
+	c.Keep[0] = nodes
+	c.Args[1] = uintptr(c.Keep[0])
+	c.Keep[1] = n
+	c.Args[2] = uintptr(c.Keep[1])
+	r := nv.call(c, ctx, fnGraphGetNodes, 3)
+	c.Free()
+	return r
+}
+
+// GraphNodeGetType calls cuGraphNodeGetType.
+func (nv *nvidia) GraphNodeGetType(ctx driver.Context, n driver.GraphNode) (driver.NodeType, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(n)
+	c.Args[1] = c.Ref(0)
+	r := nv.call(c, ctx, fnGraphNodeGetType, 2)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.NodeType(o0), r
+}
+
+// GraphInstantiateWithFlags calls cuGraphInstantiateWithFlags.
+func (nv *nvidia) GraphInstantiateWithFlags(ctx driver.Context, g driver.Graph, flags uint64) (driver.GraphExec, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = uintptr(g)
+	c.Args[2] = uintptr(flags)
+	r := nv.call(c, ctx, fnGraphInstantiateWithFlags, 3)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.GraphExec(o0), r
+}
+
+// GraphExecDestroy calls cuGraphExecDestroy.
+func (nv *nvidia) GraphExecDestroy(ctx driver.Context, x driver.GraphExec) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(x)
+	r := nv.call(c, ctx, fnGraphExecDestroy, 1)
+	c.Free()
+	return r
+}
+
+// graphLaunch calls cuGraphLaunch.
+func (nv *nvidia) graphLaunch(ctx driver.Context, x driver.GraphExec, s driver.Stream) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(x)
+	c.Args[1] = uintptr(s)
+	r := nv.call(c, ctx, fnGraphLaunch, 2)
 	c.Free()
 	return r
 }

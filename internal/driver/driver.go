@@ -74,6 +74,8 @@ type Driver interface {
 	Memory
 	Modules
 	HostFunctions
+	Captures
+	Graphs
 }
 
 // Upcalls are what a driver calls in the library.

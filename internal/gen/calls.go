@@ -163,6 +163,13 @@ var types = map[string]goType{
 	"Function":  {name: "driver.Function", word: "uintptr(%s)", result: "driver.Function(%s)"},
 	"DevicePtr": {name: "driver.DevicePtr", word: "uintptr(%s)", result: "driver.DevicePtr(%s)"},
 
+	"Graph":         {name: "driver.Graph", word: "uintptr(%s)", result: "driver.Graph(%s)"},
+	"GraphNode":     {name: "driver.GraphNode", word: "uintptr(%s)", result: "driver.GraphNode(%s)"},
+	"GraphExec":     {name: "driver.GraphExec", word: "uintptr(%s)", result: "driver.GraphExec(%s)"},
+	"CaptureMode":   {name: "driver.CaptureMode", word: "uintptr(%s)", result: "driver.CaptureMode(%s)"},
+	"CaptureStatus": {name: "driver.CaptureStatus", result: "driver.CaptureStatus(%s)"},
+	"NodeType":      {name: "driver.NodeType", result: "driver.NodeType(%s)"},
+
 	"pointer": {name: "unsafe.Pointer", word: "uintptr(%s)", result: "*(*unsafe.Pointer)(unsafe.Pointer(&%s))", kept: "%s"},
 	"string":  {name: "string", kept: "cstring(%s)"},
 }

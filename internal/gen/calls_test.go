@@ -98,7 +98,10 @@ var cTypes = map[string][]string{
 	"uint32": {"unsigned int"}, "uint64": {"unsigned long long", "size_t"}, "uintptr": {"size_t", "CUhostFn", "void *"},
 	"float32": {"float"}, "Device": {"CUdevice_v1", "CUdevice"}, "Context": {"CUcontext"}, "Stream": {"CUstream"}, "Event": {"CUevent"},
 	"Module": {"CUmodule"}, "Function": {"CUfunction"}, "DevicePtr": {"CUdeviceptr_v2"}, "string": {"char *"},
-	"pointer": {"void *", "char *", "CUstreamCaptureMode *", "CUjit_option *", "void **"},
+	"pointer": {"void *", "char *", "CUstreamCaptureMode *", "CUjit_option *", "void **", "CUstreamCaptureStatus *", "cuuint64_t *",
+		"CUgraph *", "CUgraphNode *", "CUgraphNode **", "CUgraphEdgeData *", "CUgraphEdgeData **", "size_t *"},
+	"Graph": {"CUgraph"}, "GraphNode": {"CUgraphNode"}, "GraphExec": {"CUgraphExec"},
+	"CaptureMode": {"CUstreamCaptureMode"}, "CaptureStatus": {"CUstreamCaptureStatus"}, "NodeType": {"CUgraphNodeType"},
 }
 
 // matches reports whether a declared parameter, as in "const void *srcHost", is what a says.

@@ -154,6 +154,58 @@ int cuLaunchKernel(void *f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by, u32 bz, u32 
 	return gx && bx <= 1024 ? 0 : 1;
 }
 
+// Capture and graphs. A list that goes in is written down; one that comes out is of two, the second edge with data.
+typedef struct { unsigned char from_port, to_port, type, reserved[5]; } edge;
+static char *nodes_in(char *to, size_t size, void *const *nodes, const edge *edges, size_t n) {
+	size_t at = snprintf(to, size, "%zu", n);
+	for (size_t i = 0; nodes && i < n; i++) at += snprintf(to + at, size - at, " %p", nodes[i]);
+	for (size_t i = 0; edges && i < n; i++) at += snprintf(to + at, size - at, " %u/%u/%u", edges[i].from_port, edges[i].to_port, edges[i].type);
+	return to;
+}
+int cuStreamBeginCapture_v2(void *s, int mode) { CTX("cuStreamBeginCapture(stream=%p, mode=%d)", s, mode); return 0; }
+int cuStreamBeginCaptureToGraph(void *s, void *g, void *const *deps, const edge *edges, size_t n, int mode) {
+	char list[256];
+	CTX("cuStreamBeginCaptureToGraph(stream=%p, graph=%p, deps=%s, mode=%d)", s, g, nodes_in(list, sizeof list, deps, edges, n), mode);
+	return 0;
+}
+int cuStreamEndCapture(void *s, void **g) { CTX("cuStreamEndCapture(stream=%p)", s); *g = (void *)0x61; return 0; }
+int cuStreamIsCapturing(void *s, int *status) { CTX("cuStreamIsCapturing(stream=%p)", s); *status = 2; return 0; }
+int cuStreamGetCaptureInfo_v3(void *s, int *status, u64 *id, void **g, void *const **deps, const edge **edges, size_t *n) {
+	static void *const nodes[] = {(void *)0x71, (void *)0x72};
+	static const edge data[] = {{0, 0, 0}, {1, 2, 3}};
+	CTX("cuStreamGetCaptureInfo(stream=%p)", s);
+	if (s == (void *)0x5b) return *status = 0; // not capturing: nothing else is written
+	*status = 1, *id = 0x123456789a, *g = (void *)0x61, *deps = nodes, *edges = data, *n = 2;
+	return 0;
+}
+int cuStreamUpdateCaptureDependencies_v2(void *s, void **deps, const edge *edges, size_t n, u32 flags) {
+	char list[256];
+	CTX("cuStreamUpdateCaptureDependencies(stream=%p, deps=%s, flags=%u)", s, nodes_in(list, sizeof list, deps, edges, n), flags);
+	return 0;
+}
+int cuEventRecordWithFlags(void *e, void *s, u32 flags) { CTX("cuEventRecordWithFlags(event=%p, stream=%p, flags=%u)", e, s, flags); return 0; }
+int cuGraphCreate(void **g, u32 flags) { CTX("cuGraphCreate(flags=%u)", flags); *g = (void *)0x62; return 0; }
+int cuGraphDestroy(void *g) { CTX("cuGraphDestroy(graph=%p)", g); return 0; }
+int cuGraphGetNodes(void *g, void **nodes, size_t *n) {
+	CTX("cuGraphGetNodes(graph=%p, room=%zu)", g, nodes ? *n : 0);
+	if (nodes && *n >= 2) nodes[0] = (void *)0x71, nodes[1] = (void *)0x72;
+	*n = g == (void *)0x60 ? 0 : 2;
+	return 0;
+}
+int cuGraphGetEdges_v2(void *g, void **from, void **to, edge *data, size_t *n) {
+	CTX("cuGraphGetEdges(graph=%p, room=%zu)", g, from && to && data ? *n : 0);
+	if (from && *n >= 2) {
+		from[0] = (void *)0x71, to[0] = (void *)0x72, data[0] = (edge){0};
+		from[1] = (void *)0x73, to[1] = (void *)0x74, data[1] = (edge){1, 2, 3};
+	}
+	*n = 2;
+	return 0;
+}
+int cuGraphNodeGetType(void *node, int *type) { CTX("cuGraphNodeGetType(node=%p)", node); *type = 3; return 0; }
+int cuGraphInstantiateWithFlags(void **x, void *g, u64 flags) { CTX("cuGraphInstantiateWithFlags(graph=%p, flags=%llu)", g, flags); *x = (void *)0x81; return 0; }
+int cuGraphExecDestroy(void *x) { CTX("cuGraphExecDestroy(exec=%p)", x); return 0; }
+int cuGraphLaunch(void *x, void *s) { CTX("cuGraphLaunch(exec=%p, stream=%p)", x, s); return 0; }
+
 // Host functions run one by one, on a thread of ours. A lost context drops them.
 struct task { void (*fn)(void *); void *data; struct task *next; };
 static struct task *first, **last = &first;
@@ -216,6 +268,12 @@ static const struct { const char *name; int version; void *fn; } table[] = {
 	F(cuMemsetD8Async, 3020) F(cuMemsetD16Async, 3020) F(cuMemsetD32Async, 3020)
 	F(cuModuleLoadDataEx, 2010) F(cuModuleUnload, 2000) F(cuModuleGetFunction, 2000) F(cuFuncGetParamInfo, 12040)
 	F(cuLaunchKernel, 4000) F(cuLaunchHostFunc, 10000) W(cuLaunchHostFunc, 13020)
+	W(cuStreamBeginCapture, 10000) F2(cuStreamBeginCapture, 10010) F(cuStreamBeginCaptureToGraph, 12030) F(cuStreamEndCapture, 10000)
+	F(cuStreamIsCapturing, 10000) W(cuStreamGetCaptureInfo, 10010) W(cuStreamGetCaptureInfo, 11030)
+	{"cuStreamGetCaptureInfo", 12030, (void *)cuStreamGetCaptureInfo_v3},
+	W(cuStreamUpdateCaptureDependencies, 11030) F2(cuStreamUpdateCaptureDependencies, 12030) F(cuEventRecordWithFlags, 11010)
+	F(cuGraphCreate, 10000) F(cuGraphDestroy, 10000) F(cuGraphGetNodes, 10000) W(cuGraphGetEdges, 10000) F2(cuGraphGetEdges, 12030)
+	F(cuGraphNodeGetType, 10000) F(cuGraphInstantiateWithFlags, 11040) F(cuGraphExecDestroy, 10000) F(cuGraphLaunch, 10000)
 };
 
 int cuGetProcAddress_v2(const char *name, void **fn, int version, u64 flags, int *status) {
