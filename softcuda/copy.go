@@ -7,11 +7,16 @@ import (
 	"github.com/hostlaunch/cuda/internal/driver"
 )
 
-// queueWork queues device work. prepare is called with mu held: it checks the operands and returns what is to be done.
+// queueWork queues a copy. prepare is called with mu held: it checks the operands and returns what is to be done.
 func (m *machine) queueWork(ctx driver.Context, onto driver.Stream, prepare func() (work func(), r driver.Result)) driver.Result {
+	return m.queueWorkAs(driver.NodeMemcpy, ctx, onto, prepare)
+}
+
+// queueWorkAs queues device work that is captured as a node of a type.
+func (m *machine) queueWorkAs(typ driver.NodeType, ctx driver.Context, onto driver.Stream, prepare func() (work func(), r driver.Result)) driver.Result {
 	m.mu.Lock()
 	defer m.unlock()
-	s, r := m.stream(ctx, onto)
+	s, r := m.queueable(ctx, onto)
 	if r != driver.Success {
 		return r
 	}
@@ -19,7 +24,7 @@ func (m *machine) queueWork(ctx driver.Context, onto driver.Stream, prepare func
 	if r != driver.Success || work == nil {
 		return r
 	}
-	m.enqueue(s, &op{kind: opWork, work: func() driver.Result {
+	m.enqueue(s, &op{kind: opWork, node: uint8(typ), work: func() driver.Result {
 		work()
 		return driver.Success
 	}})
@@ -86,7 +91,7 @@ func (m *machine) MemsetD32Async(ctx driver.Context, dst driver.DevicePtr, value
 }
 
 func (m *machine) memset(ctx driver.Context, dst driver.DevicePtr, value []byte, n uintptr, s driver.Stream) driver.Result {
-	return m.queueWork(ctx, s, func() (func(), driver.Result) {
+	return m.queueWorkAs(driver.NodeMemset, ctx, s, func() (func(), driver.Result) {
 		size := uintptr(len(value))
 		if uintptr(dst)%size != 0 {
 			return nil, driver.ErrorInvalidValue
@@ -105,6 +110,12 @@ func fill(to, value []byte) {
 
 // sync does an operation on the legacy stream and waits for it, as the driver's synchronous copies do.
 func (m *machine) sync(ctx driver.Context, queue func(driver.Stream) driver.Result) driver.Result {
+	m.mu.Lock()
+	r := m.forbidden()
+	m.unlock()
+	if r != driver.Success {
+		return r
+	}
 	if r := queue(driver.StreamLegacy); r != driver.Success {
 		return r
 	}

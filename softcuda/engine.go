@@ -10,6 +10,7 @@ type op struct {
 	work  func() driver.Result // what a device operation does, without mu
 	data  uint64               // what a host function was launched with
 	kind  opKind
+	node  uint8 // of device work: the driver.NodeType that it is captured as
 	done  bool
 	waits int32 // operations of other streams that must be done first
 	extra *opExtra
@@ -45,8 +46,12 @@ func (o *op) waitFor(before *op) {
 	o.waits++
 }
 
-// enqueue puts o at the end of s. mu is held.
+// enqueue puts o at the end of s, or into the graph that s captures. mu is held.
 func (m *machine) enqueue(s *stream, o *op) {
+	if s.capture != nil {
+		m.add(s, newNode(o))
+		return
+	}
 	o.owner = s
 	s.orderLegacy(o)
 	if s.last == nil {

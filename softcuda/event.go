@@ -19,6 +19,9 @@ type record struct {
 	done   bool
 	at     time.Time
 	result driver.Result
+
+	capture *capture     // that it was made in: it marks a place of the graph and is never done
+	deps    []dependency // that place
 }
 
 func (r *record) complete(result driver.Result) {
@@ -64,9 +67,14 @@ func (m *machine) EventDestroy(_ driver.Context, raw driver.Event) driver.Result
 
 // EventRecord implements driver.Events.
 func (m *machine) EventRecord(ctx driver.Context, raw driver.Event, onto driver.Stream) driver.Result {
+	return m.EventRecordWithFlags(ctx, raw, onto, 0)
+}
+
+// EventRecordWithFlags implements driver.Captures.
+func (m *machine) EventRecordWithFlags(ctx driver.Context, raw driver.Event, onto driver.Stream, flags uint32) driver.Result {
 	m.mu.Lock()
 	defer m.unlock()
-	s, r := m.stream(ctx, onto)
+	s, r := m.queueable(ctx, onto)
 	if r != driver.Success {
 		return r
 	}
@@ -77,6 +85,18 @@ func (m *machine) EventRecord(ctx driver.Context, raw driver.Event, onto driver.
 	if e.ctx != s.ctx {
 		return driver.ErrorInvalidHandle
 	}
+	switch {
+	case flags&^driver.EventRecordExternal != 0:
+		return driver.ErrorInvalidValue
+	case flags != 0 && s.capture == nil: // external, which only a capture knows
+		return driver.ErrorIllegalState
+	case flags != 0:
+		m.add(s, &node{typ: driver.NodeEventRecord, event: raw})
+		return driver.Success
+	case s.capture != nil:
+		e.latest = &record{capture: s.capture, deps: s.deps}
+		return driver.Success
+	}
 	o := &op{kind: opMark}
 	e.latest = &record{op: o}
 	o.more().record = e.latest
@@ -84,11 +104,24 @@ func (m *machine) EventRecord(ctx driver.Context, raw driver.Event, onto driver.
 	return driver.Success
 }
 
+// complete answers for a call that asks whether e is complete: an event that was recorded in a capture is at no time, and the
+// question spoils the capture. mu is held.
+func (m *machine) complete(e *event) driver.Result {
+	if e.latest == nil || e.latest.capture == nil {
+		return m.forbidden()
+	}
+	e.latest.capture.invalid = true
+	return driver.ErrorCapturedEvent
+}
+
 // EventQuery implements driver.Events.
 func (m *machine) EventQuery(_ driver.Context, raw driver.Event) driver.Result {
 	m.mu.Lock()
 	defer m.unlock()
 	e, r := m.event(raw)
+	if r == driver.Success {
+		r = m.complete(e)
+	}
 	if r == driver.Success && e.latest != nil && !e.latest.done {
 		return driver.ErrorNotReady
 	}
@@ -99,6 +132,9 @@ func (m *machine) EventQuery(_ driver.Context, raw driver.Event) driver.Result {
 func (m *machine) EventSynchronize(_ driver.Context, raw driver.Event) driver.Result {
 	m.mu.Lock()
 	e, r := m.event(raw)
+	if r == driver.Success {
+		r = m.complete(e)
+	}
 	if r != driver.Success || e.latest == nil {
 		m.unlock()
 		return r
@@ -121,6 +157,8 @@ func (m *machine) EventElapsedTime(_ driver.Context, start, end driver.Event) (f
 	switch {
 	case !a.timing, !b.timing, a.latest == nil, b.latest == nil, a.ctx != b.ctx:
 		return 0, driver.ErrorInvalidHandle
+	case a.latest.capture != nil, b.latest.capture != nil:
+		return 0, driver.ErrorCapturedEvent
 	case !a.latest.done, !b.latest.done:
 		return 0, driver.ErrorNotReady
 	}
@@ -135,6 +173,8 @@ func (m *machine) NotifyEvent(_ driver.Context, raw driver.Event, fn func(driver
 	switch {
 	case r != driver.Success:
 		return r
+	case e.latest != nil && e.latest.capture != nil:
+		m.calls = append(m.calls, func() { fn(driver.ErrorCapturedEvent) })
 	case e.latest == nil || e.latest.done:
 		m.calls = append(m.calls, func() { fn(driver.Success) })
 	default:

@@ -42,7 +42,7 @@ func (q *callQueue) clear() {
 func (m *machine) LaunchHostFunc(ctx driver.Context, raw driver.Stream, data uint64) driver.Result {
 	m.mu.Lock()
 	defer m.unlock()
-	s, r := m.stream(ctx, raw)
+	s, r := m.queueable(ctx, raw)
 	if r != driver.Success {
 		return r
 	}

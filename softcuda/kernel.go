@@ -121,7 +121,7 @@ const (
 func (m *machine) LaunchKernel(ctx driver.Context, f driver.Function, l *driver.Launch, onto driver.Stream) (string, driver.Result) {
 	m.mu.Lock()
 	defer m.unlock()
-	s, r := m.stream(ctx, onto)
+	s, r := m.queueable(ctx, onto)
 	if r != driver.Success {
 		return "", r
 	}

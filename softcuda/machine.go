@@ -20,17 +20,23 @@ type machine struct {
 	workers sync.WaitGroup // goroutines of the engine
 	inside  atomic.Int32   // host functions running now
 
-	mu        sync.Mutex
-	devices   []*device
-	contexts  map[driver.Context]*context
-	streams   map[driver.Stream]*stream
-	events    map[driver.Event]*event
-	modules   map[driver.Module]*module
-	functions map[driver.Function]*function
-	handles   uintptr   // the last one given out
-	streamIDs uint64    // the last one given out
-	settling  []*stream // streams whose first operation may have become ready
-	calls     []func()  // to be called after mu
+	mu         sync.Mutex
+	devices    []*device
+	contexts   map[driver.Context]*context
+	streams    map[driver.Stream]*stream
+	events     map[driver.Event]*event
+	modules    map[driver.Module]*module
+	functions  map[driver.Function]*function
+	graphs     map[driver.Graph]*graph
+	nodes      map[driver.GraphNode]*node
+	execs      map[driver.GraphExec]*graphExec
+	captures   []*capture                    // in progress
+	modes      map[uint64]driver.CaptureMode // of goroutines that are not in Global mode
+	captureIDs uint64                        // the last one given out
+	handles    uintptr                       // the last one given out
+	streamIDs  uint64                        // the last one given out
+	settling   []*stream                     // streams whose first operation may have become ready
+	calls      []func()                      // to be called after mu
 }
 
 // device is one software GPU.
@@ -60,6 +66,10 @@ func newMachine(o Options) *machine {
 		events:    map[driver.Event]*event{},
 		modules:   map[driver.Module]*module{},
 		functions: map[driver.Function]*function{},
+		graphs:    map[driver.Graph]*graph{},
+		nodes:     map[driver.GraphNode]*node{},
+		execs:     map[driver.GraphExec]*graphExec{},
+		modes:     map[uint64]driver.CaptureMode{},
 		handles:   0xff, // clear of the special stream handles
 	}
 	if o.Devices == 0 {
@@ -218,6 +228,9 @@ func (m *machine) CtxGetStreamPriorityRange(raw driver.Context) (least, greatest
 func (m *machine) CtxSynchronize(raw driver.Context) driver.Result {
 	m.mu.Lock()
 	c, r := m.context(raw)
+	if r == driver.Success {
+		r = m.synchronizable(c)
+	}
 	if r != driver.Success {
 		m.unlock()
 		return r

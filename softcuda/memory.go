@@ -114,6 +114,9 @@ func (m *machine) MemAlloc(ctx driver.Context, n uintptr) (driver.DevicePtr, dri
 	m.mu.Lock()
 	defer m.unlock()
 	c, r := m.context(ctx)
+	if r == driver.Success {
+		r = m.forbidden()
+	}
 	if r != driver.Success {
 		return 0, r
 	}
@@ -129,6 +132,9 @@ func (m *machine) MemFree(ctx driver.Context, p driver.DevicePtr) driver.Result 
 func (m *machine) afterAll(ctx driver.Context, do func(*context) driver.Result) driver.Result {
 	m.mu.Lock()
 	c, r := m.context(ctx)
+	if r == driver.Success {
+		r = m.forbidden()
+	}
 	if r != driver.Success {
 		m.unlock()
 		return r
@@ -146,6 +152,9 @@ func (m *machine) MemHostAlloc(ctx driver.Context, n uintptr, flags uint32) (uns
 	m.mu.Lock()
 	defer m.unlock()
 	c, r := m.context(ctx)
+	if r == driver.Success {
+		r = m.forbidden()
+	}
 	switch {
 	case r != driver.Success:
 		return nil, r

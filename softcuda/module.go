@@ -38,6 +38,9 @@ func (m *machine) ModuleLoadData(ctx driver.Context, image []byte) (driver.Modul
 	if cr != driver.Success {
 		return 0, "", cr
 	}
+	if r == driver.Success {
+		r = m.forbidden()
+	}
 	if r != driver.Success {
 		return 0, log, r
 	}

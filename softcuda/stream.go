@@ -13,6 +13,9 @@ type stream struct {
 	running     bool    // somebody is at the first operation
 	nextCall    *stream // in callQueue
 	fenced      *op     // the legacy stream's operation that this stream's operations already wait for
+
+	capture *capture     // that what is queued goes to
+	deps    []dependency // of the next node captured
 }
 
 func (m *machine) newStream(c *context, flags uint32, priority int32) *stream {
@@ -82,11 +85,15 @@ func (m *machine) StreamDestroy(ctx driver.Context, raw driver.Stream) driver.Re
 	if raw <= driver.StreamPerThread {
 		return driver.ErrorInvalidHandle
 	}
-	_, r := m.stream(ctx, raw)
-	if r == driver.Success {
-		delete(m.streams, raw)
+	s, r := m.stream(ctx, raw)
+	if r != driver.Success {
+		return r
 	}
-	return r
+	delete(m.streams, raw)
+	if c := s.capture; c != nil { // which can never be ended as it should
+		m.finishCapture(c, false)
+	}
+	return driver.Success
 }
 
 // StreamQuery implements driver.Streams.
@@ -94,6 +101,9 @@ func (m *machine) StreamQuery(ctx driver.Context, raw driver.Stream) driver.Resu
 	m.mu.Lock()
 	defer m.unlock()
 	s, r := m.stream(ctx, raw)
+	if r == driver.Success {
+		r = m.observable(s)
+	}
 	if r == driver.Success && s.busy() {
 		return driver.ErrorNotReady
 	}
@@ -118,6 +128,9 @@ func (s *stream) busy() bool {
 func (m *machine) StreamSynchronize(ctx driver.Context, raw driver.Stream) driver.Result {
 	m.mu.Lock()
 	s, r := m.stream(ctx, raw)
+	if r == driver.Success {
+		r = m.observable(s)
+	}
 	if r != driver.Success {
 		m.unlock()
 		return r
@@ -132,7 +145,7 @@ func (m *machine) StreamSynchronize(ctx driver.Context, raw driver.Stream) drive
 func (m *machine) StreamWaitEvent(ctx driver.Context, raw driver.Stream, e driver.Event, flags uint32) driver.Result {
 	m.mu.Lock()
 	defer m.unlock()
-	s, r := m.stream(ctx, raw)
+	s, r := m.queueable(ctx, raw)
 	if r != driver.Success {
 		return r
 	}
@@ -140,10 +153,17 @@ func (m *machine) StreamWaitEvent(ctx driver.Context, raw driver.Stream, e drive
 	switch {
 	case flags&^1 != 0:
 		return driver.ErrorInvalidValue
-	case flags != 0: // external, which only a capture knows
+	case flags != 0 && s.capture == nil: // external, which only a capture knows
 		return driver.ErrorIllegalState
 	case ev == nil:
 		return driver.ErrorInvalidHandle
+	}
+	if flags != 0 {
+		m.add(s, &node{typ: driver.NodeWaitEvent, event: e})
+		return driver.Success
+	}
+	if r, done := m.waitCaptured(s, ev); done {
+		return r
 	}
 	if ev.latest == nil || ev.latest.done {
 		return driver.Success
