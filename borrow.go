@@ -41,7 +41,7 @@ func (c *Context) borrow(op string, raw driver.Stream, owner any) (*Stream, erro
 			return nil, err
 		}
 	}
-	s := &Stream{ctx: own, raw: raw, owner: owner}
+	s := &Stream{ctx: own, raw: raw, owner: owner, borrowed: true}
 	s.res = newResource(own, "Stream", 0, func() driver.Result { return driver.Success })
 	dropped(s, s.res)
 	return s, nil

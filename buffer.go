@@ -159,26 +159,37 @@ func (s *Stream) fill(op string, b *Buffer, size int, queue func(n uintptr) driv
 	if b.n == 0 {
 		return nil
 	}
+	s.capture().keep(b.res)
 	return s.ctx.result(op, queue(uintptr(b.n/size)))
 }
 
 // Memset queues filling b with value. cuMemsetD8Async.
-func (s *Stream) Memset(b *Buffer, value byte) error {
-	return s.fill("Stream.Memset", b, 1, func(n uintptr) driver.Result {
+func (s *Stream) Memset(b *Buffer, value byte) error { return s.memset8("Stream.Memset", b, value) }
+
+func (s *Stream) memset8(op string, b *Buffer, value byte) error {
+	return s.fill(op, b, 1, func(n uintptr) driver.Result {
 		return s.driver().MemsetD8Async(s.ctx.raw, b.ptr, value, n, s.raw)
 	})
 }
 
 // Memset16 queues filling b with a value of two bytes. cuMemsetD16Async.
 func (s *Stream) Memset16(b *Buffer, value uint16) error {
-	return s.fill("Stream.Memset16", b, 2, func(n uintptr) driver.Result {
+	return s.memset16("Stream.Memset16", b, value)
+}
+
+func (s *Stream) memset16(op string, b *Buffer, value uint16) error {
+	return s.fill(op, b, 2, func(n uintptr) driver.Result {
 		return s.driver().MemsetD16Async(s.ctx.raw, b.ptr, value, n, s.raw)
 	})
 }
 
 // Memset32 queues filling b with a value of four bytes. cuMemsetD32Async.
 func (s *Stream) Memset32(b *Buffer, value uint32) error {
-	return s.fill("Stream.Memset32", b, 4, func(n uintptr) driver.Result {
+	return s.memset32("Stream.Memset32", b, value)
+}
+
+func (s *Stream) memset32(op string, b *Buffer, value uint32) error {
+	return s.fill(op, b, 4, func(n uintptr) driver.Result {
 		return s.driver().MemsetD32Async(s.ctx.raw, b.ptr, value, n, s.raw)
 	})
 }

@@ -46,7 +46,7 @@ func CopyToDevice[T any](on Queue, dst *Buffer, src []T) error {
 
 func checkCopy[T any](op string, on Queue) error {
 	if on == nil {
-		return failf(op, ErrInvalidValue, "on is nil; pass a *Stream")
+		return failf(op, ErrInvalidValue, "on is nil; pass a *Stream or a *GraphBuilder")
 	}
 	if p := pointerIn(reflect.TypeFor[T]()); p != "" {
 		return failf(op, ErrInvalidValue, "%s contains Go pointers (%s), which mean nothing to a device", reflect.TypeFor[T](), p)
@@ -108,8 +108,13 @@ func (s *Stream) copyHost(op, bufName string, b *Buffer, hostName string, host h
 	if host.n == 0 {
 		return nil
 	}
+	c := s.capture()
 	r := queue()
-	if r == driver.Success && s.ctx.pageable {
+	if r == driver.Success {
+		c.keep(b.res)
+		c.keepMemory(host)
+	}
+	if r == driver.Success && s.ctx.pageable && c == nil {
 		r = s.driver().StreamSynchronize(s.ctx.raw, s.raw)
 	}
 	return s.ctx.result(op, r)
@@ -117,7 +122,10 @@ func (s *Stream) copyHost(op, bufName string, b *Buffer, hostName string, host h
 
 // CopyBuffer queues a copy from src to dst. cuMemcpyDtoDAsync.
 func (s *Stream) CopyBuffer(dst, src *Buffer) error {
-	const op = "Stream.CopyBuffer"
+	return s.copyBuffer("Stream.CopyBuffer", dst, src)
+}
+
+func (s *Stream) copyBuffer(op string, dst, src *Buffer) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}
@@ -139,5 +147,6 @@ func (s *Stream) CopyBuffer(dst, src *Buffer) error {
 	if dst.n == 0 {
 		return nil
 	}
+	s.capture().keep(dst.res, src.res)
 	return s.ctx.result(op, s.driver().MemcpyDtoDAsync(s.ctx.raw, dst.ptr, src.ptr, uintptr(dst.n), s.raw))
 }

@@ -22,6 +22,9 @@ type Driver struct {
 	reports   tally        // OnDone, OnPanic and OnLost in progress
 	resources registry
 	retired   retireList
+	capturing capturing
+	endings   tally // closed executables whose launches are not done
+	pinned    pinnedRanges
 
 	calls atomic.Int64  // calls in progress, and closingBit once the shutdown has begun
 	quiet chan struct{} // closed when it has begun and no call is in progress any more
@@ -129,9 +132,7 @@ func (d *Driver) enter(op string) error {
 		d.leave()
 		return failf(op, ErrClosed, "the Driver is closed")
 	}
-	if d.retired.n.Load() > 0 {
-		go d.retired.drain()
-	}
+	d.drainSoon()
 	return nil
 }
 
@@ -205,15 +206,27 @@ func (d *Driver) startShutdown() {
 // finish carries the shutdown out.
 func (d *Driver) finish() {
 	<-d.quiet
+	d.relaxed(d.finishQuiet)
+	close(d.down)
+}
+
+// finishQuiet is finish once no call is in progress. It runs in Relaxed capture mode; but synchronising a context spoils the
+// captures of others there in any mode.
+func (d *Driver) finishQuiet() {
+	for _, c := range d.capturing.all() {
+		c.abandon(false)
+	}
 	for _, c := range d.allContexts() {
 		c.result("Driver.Close", d.drv.CtxSynchronize(c.raw))
 	}
 	<-d.funcs.Idle()
 	<-d.reports.idle()
-	d.retired.drain()
+	d.retired.drain(false)
 	for _, r := range d.resources.all() {
 		r.close()
 	}
+	<-d.endings.idle()
+	d.retired.drain(false) // what graphs held
 	<-d.resources.left.idle()
 	for _, c := range d.allContexts() {
 		c.events.drain(c)
@@ -221,7 +234,6 @@ func (d *Driver) finish() {
 	}
 	d.drv.Shut()
 	<-d.reports.idle() // of a context that failed on the way
-	close(d.down)
 }
 
 // stuck describes what finish waits for.
@@ -234,6 +246,10 @@ func (d *Driver) stuck() string {
 			what = "runs"
 		}
 		parts = append(parts, fmt.Sprintf("host function %s, enqueued at %s, which %s", funcName(fn), siteName(fn.Site), what))
+		return len(parts) < most
+	})
+	d.funcs.EachDue(func(fn hostfn.Func, times int) bool {
+		parts = append(parts, fmt.Sprintf("host function %s of a graph, added at %s, which waits for %d runs", funcName(fn), siteName(fn.Site), times))
 		return len(parts) < most
 	})
 	if n := d.funcs.Len() - len(parts); n > 0 && len(parts) == most {

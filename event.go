@@ -17,6 +17,7 @@ type Event struct {
 	res      *resource
 	timing   bool
 	recorded atomic.Bool
+	captured atomic.Pointer[capture] // that the latest record was in; nil: in none
 }
 
 // EventOption configures NewEvent.
@@ -222,8 +223,9 @@ func (e *Event) Close() error {
 }
 
 // Record queues the recording of e, which must belong to s's context. cuEventRecord.
-func (s *Stream) Record(e *Event) error {
-	const op = "Stream.Record"
+func (s *Stream) Record(e *Event) error { return s.record("Stream.Record", e, driver.EventDefault) }
+
+func (s *Stream) record(op string, e *Event, flags uint32) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}
@@ -235,17 +237,29 @@ func (s *Stream) Record(e *Event) error {
 	if e.ctx != s.ctx {
 		return failf(op, ErrInvalidHandle, "the event belongs to %s and the stream to %s; record an event in the context that made it", e.ctx.describe(), s.ctx.describe())
 	}
-	err := s.ctx.result(op, s.driver().EventRecord(s.ctx.raw, e.raw, s.raw))
-	if err == nil {
-		e.recorded.Store(true)
+	c, queue := s.capture(), driver.Driver.EventRecord
+	if flags != 0 {
+		queue = func(d driver.Driver, ctx driver.Context, e driver.Event, s driver.Stream) driver.Result {
+			return d.EventRecordWithFlags(ctx, e, s, flags)
+		}
 	}
-	return err
+	if r := queue(s.driver(), s.ctx.raw, e.raw, s.raw); r != driver.Success {
+		return s.ctx.result(op, r)
+	}
+	e.recorded.Store(true)
+	if flags != 0 {
+		c.keep(e.res)
+		return nil
+	}
+	e.captured.Store(c)
+	return nil
 }
 
-// WaitEvent has later work of s wait for what e's latest record captured; recording e again later changes nothing. e may
-// belong to another device (CONTRACT ST-06). cuStreamWaitEvent.
-func (s *Stream) WaitEvent(e *Event) error {
-	const op = "Stream.WaitEvent"
+// WaitEvent has later work of s wait for what e's latest record captured; recording e again later changes nothing. If e was
+// recorded in a capture, s belongs to that capture from now on. e may belong to another device (CONTRACT ST-06). cuStreamWaitEvent.
+func (s *Stream) WaitEvent(e *Event) error { return s.waitEvent("Stream.WaitEvent", e, 0) }
+
+func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}
@@ -257,12 +271,22 @@ func (s *Stream) WaitEvent(e *Event) error {
 	if e.ctx.drv != s.ctx.drv {
 		return failf(op, ErrInvalidValue, "the event belongs to %s and the stream to %s", e.ctx.describe(), s.ctx.describe())
 	}
-	return s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, 0))
+	if r := s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags); r != driver.Success {
+		return s.ctx.result(op, r)
+	}
+	switch c := e.captured.Load(); {
+	case flags != 0:
+		s.capture().keep(e.res)
+	case c != nil: // which s belongs to now
+		c.join(s)
+	}
+	return nil
 }
 
 // WaitStream has later work of s wait for everything queued on other so far. other may belong to another device.
-func (s *Stream) WaitStream(other *Stream) error {
-	const op = "Stream.WaitStream"
+func (s *Stream) WaitStream(other *Stream) error { return s.waitStream("Stream.WaitStream", other) }
+
+func (s *Stream) waitStream(op string, other *Stream) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}
@@ -282,7 +306,13 @@ func (s *Stream) WaitStream(other *Stream) error {
 	if err := other.ctx.result(op, s.driver().EventRecord(other.ctx.raw, raw, other.raw)); err != nil {
 		return err
 	}
-	return s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0))
+	if err := s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)); err != nil {
+		return err
+	}
+	if c := other.capture(); c != nil { // which s belongs to now
+		c.join(s)
+	}
+	return nil
 }
 
 // describe names c for messages.

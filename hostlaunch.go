@@ -16,8 +16,11 @@ import (
 // driver's OnLost, is told within a second. Do not call runtime.Goexit (as t.FailNow does) inside: on a thread of the NVIDIA
 // driver that ends the process.
 //
+// On a *GraphBuilder fn becomes a host node: it runs once, and OnDone is told once, for every launch of the graph, and it stays
+// alive until nothing can run it any more (CONTRACT HL-15, GR-02, GR-03).
+//
 // On an error nothing was queued, fn will never run, and OnDone is not called: ErrInvalidValue for a nil argument, ErrClosed,
-// ErrNotPermitted inside a host function, ErrDeviceLost, or what the driver refused it with (CONTRACT HL-10, HL-16).
+// ErrNotPermitted inside a host function, ErrDeviceLost, ErrCapturing for a stream that captures, ErrNotBuilding, or what the driver refused it with (CONTRACT HL-10, HL-16).
 //
 // CONTRACT HL; cuLaunchHostFunc.
 //
@@ -25,7 +28,7 @@ import (
 func HostLaunch(on Queue, fn func(), opts ...HostOption) error {
 	site := native.CallerPC()
 	if on == nil {
-		return failf("HostLaunch", ErrInvalidValue, "on is nil; pass a *Stream")
+		return failf("HostLaunch", ErrInvalidValue, "on is nil; pass a *Stream or a *GraphBuilder")
 	}
 	return on.hostLaunch(fn, site, opts)
 }
@@ -72,6 +75,9 @@ func (s *Stream) hostLaunch(fn func(), site uintptr, opts []HostOption) error {
 	defer s.end()
 	if fn == nil {
 		return failf(op, ErrInvalidValue, "fn is nil")
+	}
+	if err := s.refuseCapturing(op); err != nil {
+		return err
 	}
 	waiting := hostfn.Func{Run: fn, Site: site, Group: &s.ctx.funcs}
 	if len(opts) > 0 {
@@ -120,6 +126,10 @@ func (c *Context) launchHost(op string, s driver.Stream, fn hostfn.Func) error {
 // runHostFunc is what the driver calls, on its own thread.
 func (d *Driver) runHostFunc(data uint64) {
 	h := hostfn.Handle(data)
+	if h.Kept() {
+		d.runHostNode(h)
+		return
+	}
 	fn, ok := d.funcs.Start(h)
 	if !ok {
 		return
@@ -129,11 +139,30 @@ func (d *Driver) runHostFunc(data uint64) {
 		d.resolve(fn, failure)
 		d.funcs.Finish(h)
 	}()
+	d.callHostFunc(fn, &failure)
+}
+
+// runHostNode is runHostFunc for a function of a graph's host node, once for every launch.
+func (d *Driver) runHostNode(h hostfn.Handle) {
+	fn, ok := d.funcs.StartKept(h)
+	if !ok {
+		return
+	}
+	var failure error
+	defer func() {
+		d.resolve(fn, failure)
+		d.funcs.FinishKept()
+	}()
+	d.callHostFunc(fn, &failure)
+}
+
+// callHostFunc runs fn and notes in failure how it ended if it did not return.
+func (d *Driver) callHostFunc(fn hostfn.Func, failure *error) {
 	hostfn.Call(fn.Run, func(out hostfn.Outcome) {
 		e := &PanicError{Name: funcName(fn), Site: siteName(fn.Site), Value: out.Panic, Stack: out.Stack}
 		if out.Goexit {
 			d.goexit(e)
 		}
-		failure = e
+		*failure = e
 	})
 }

@@ -37,7 +37,10 @@ func Grid1D(n, block int) LaunchConfig {
 //
 // Errors: ErrInvalidValue that names the argument or dimension. cuLaunchKernel.
 func (s *Stream) Launch(k *Kernel, cfg LaunchConfig, args ...any) error {
-	const op = "Stream.Launch"
+	return s.launch("Stream.Launch", k, cfg, args)
+}
+
+func (s *Stream) launch(op string, k *Kernel, cfg LaunchConfig, args []any) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}
@@ -53,6 +56,10 @@ func (s *Stream) Launch(k *Kernel, cfg LaunchConfig, args ...any) error {
 	}
 	if err := p.arguments(op, s.ctx, k, args); err != nil {
 		return err
+	}
+	if c := s.capture(); c != nil {
+		c.keep(k.mod.res)
+		c.keep(p.held...)
 	}
 	why, r := s.driver().LaunchKernel(s.ctx.raw, k.raw, &p.launch, s.raw)
 	if r == driver.Success {

@@ -25,13 +25,17 @@ func (c *Context) AllocPinned(n int) (*PinnedBuffer, error) {
 	if n <= 0 {
 		return nil, failf(op, ErrInvalidValue, "size %d: allocate at least one byte", n)
 	}
-	d := c.drv.drv
+	d, pinned := c.drv.drv, &c.drv.pinned
 	p, r := d.MemHostAlloc(c.raw, uintptr(n), driver.MemHostAllocPortable)
 	if r != driver.Success {
 		return nil, c.resultf(op, r, "%d bytes of pinned memory", n)
 	}
 	b := &PinnedBuffer{ctx: c, data: unsafe.Slice((*byte)(p), n)}
-	b.res = newResource(c, "PinnedBuffer", n, func() driver.Result { return d.MemFreeHost(c.raw, p) })
+	b.res = newResource(c, "PinnedBuffer", n, func() driver.Result {
+		pinned.remove(p)
+		return d.MemFreeHost(c.raw, p)
+	})
+	pinned.add(p, n, b.res)
 	return b, nil
 }
 

@@ -1,6 +1,6 @@
 package cuda
 
-// Queue is what work can be queued on: a *Stream, where it runs in order. What can be queued on one Queue can be queued on
+// Queue is what work can be queued on: a *Stream, where it runs in order, or a *GraphBuilder, where it becomes a graph. What can be queued on one Queue can be queued on
 // every other by the same call (DESIGN decision 13). The interface is sealed: only this package implements it.
 //
 // Methods and functions that queue return when the work is queued, not when it is done. On an error nothing was queued.

@@ -32,6 +32,9 @@ func (r *refusing) Attach(up driver.Upcalls)                                   {
 func (*refusing) DevicePrimaryCtxRetain(driver.Device) (driver.Context, driver.Result) {
 	return 7, 0
 }
+func (*refusing) ThreadExchangeStreamCaptureMode(driver.CaptureMode) (driver.CaptureMode, driver.Result) {
+	return 0, 0
+}
 func (r *refusing) LaunchHostFunc(driver.Context, driver.Stream, uint64) driver.Result {
 	if r.during != nil {
 		r.during()

@@ -37,7 +37,7 @@ func newResource(ctx *Context, kind string, bytes int, free func() driver.Result
 // dropped has r closed when owner, the public object, is garbage. The cleanup only puts r on a list: it may run at any time
 // and, under synctest, outside the bubble.
 func dropped[T any](owner *T, r *resource) {
-	r.cleanup = runtime.AddCleanup(owner, func(r *resource) { r.ctx.drv.retired.push(retired{r, false}) }, r)
+	r.cleanup = runtime.AddCleanup(owner, func(r *resource) { r.ctx.drv.retired.push(retired{r, false, false}) }, r)
 }
 
 // acquire takes a reference; false: r is closed.
@@ -123,14 +123,16 @@ func (g *registry) all() []*resource {
 
 // retireList holds resources that an ordinary goroutine is to close: dropped ones, and those closed inside a host function.
 type retireList struct {
-	n    atomic.Int32
-	mu   sync.Mutex
-	list []retired
+	n      atomic.Int32
+	urgent atomic.Int32 // of n
+	mu     sync.Mutex
+	list   []retired
 }
 
 type retired struct {
 	*resource
-	held bool // already closed; the list holds the last reference
+	held   bool // the list holds a reference, perhaps the last of a closed one
+	urgent bool // to be closed even while something is captured: it may be what captures
 }
 
 func (l *retireList) push(r retired) {
@@ -140,13 +142,36 @@ func (l *retireList) push(r retired) {
 	l.n.Store(int32(len(l.list)))
 }
 
-// drain closes what is on the list.
-func (l *retireList) drain() {
+// pushUrgent is push for a resource that may itself be capturing.
+func (l *retireList) pushUrgent(r *resource) {
+	l.urgent.Add(1)
+	l.push(retired{r, false, true})
+}
+
+// take empties the list, but for what can wait if only the urgent is wanted.
+func (l *retireList) take(onlyUrgent bool) (list []retired) {
 	l.mu.Lock()
-	list := l.list
-	l.list = nil
-	l.n.Store(0)
-	l.mu.Unlock()
+	defer l.mu.Unlock()
+	var left []retired
+	for _, r := range l.list {
+		switch {
+		case r.urgent:
+			l.urgent.Add(-1)
+			list = append(list, r)
+		case onlyUrgent:
+			left = append(left, r)
+		default:
+			list = append(list, r)
+		}
+	}
+	l.list = left
+	l.n.Store(int32(len(left)))
+	return list
+}
+
+// drain closes what is on the list, or only the urgent.
+func (l *retireList) drain(onlyUrgent bool) {
+	list := l.take(onlyUrgent)
 	for _, r := range list {
 		if r.held {
 			r.release()
@@ -165,8 +190,20 @@ func closeHandle(r *resource) error {
 	}
 	if r.acquire() {
 		r.close()
-		d.retired.push(retired{r, true})
-		go d.retired.drain()
+		d.retired.push(retired{r, true, false})
+		go d.drain()
 	}
 	return nil
+}
+
+// drainSoon has an ordinary goroutine close what is on the retire list. What frees memory waits until none of the library's
+// captures is in progress (CONTRACT CP-12).
+func (d *Driver) drainSoon() {
+	if d.retired.n.Load() > 0 && (d.capturing.n.Load() == 0 || d.retired.urgent.Load() > 0) {
+		go d.drain()
+	}
+}
+
+func (d *Driver) drain() {
+	d.relaxed(func() { d.retired.drain(d.capturing.n.Load() > 0) })
 }

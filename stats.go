@@ -5,7 +5,10 @@ type Stats struct {
 	Waiting int // host functions that have yet to start
 	Running int // host functions that run now
 
+	HostNodes int // functions of graphs' host nodes, which stay as long as anything can run them
+
 	Streams, Events, Modules int // open objects
+	Graphs, GraphExecs       int
 	Buffers, PinnedBuffers   int
 	DeviceBytes, PinnedBytes int64 // their memory
 }
@@ -20,12 +23,17 @@ func (d *Driver) Stats() Stats {
 		st.Waiting += d.funcs.Pending(&c.funcs)
 	}
 	st.Running = max(d.funcs.Len()-st.Waiting, 0)
+	st.HostNodes = d.funcs.KeptLen()
 	for _, r := range d.resources.all() {
 		switch r.kind {
 		case "Stream":
 			st.Streams++
 		case "Event":
 			st.Events++
+		case "Graph":
+			st.Graphs++
+		case "GraphExec":
+			st.GraphExecs++
 		case "Module":
 			st.Modules++
 		case "Buffer":

@@ -3,6 +3,7 @@ package cuda
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 )
@@ -14,6 +15,9 @@ type Stream struct {
 	raw   driver.Stream
 	res   *resource // nil for a stream that is not ours to destroy
 	owner any       // what a borrowed stream keeps alive
+
+	borrowed bool                    // another library's, which may use it too
+	captured atomic.Pointer[capture] // what it captures into, as far as this library knows
 }
 
 var _ Queue = (*Stream)(nil)
@@ -243,6 +247,9 @@ func (s *Stream) Wait(ctx context.Context) error {
 		return err
 	}
 	defer s.end()
+	if err := s.refuseCapturing(op); err != nil {
+		return err
+	}
 	raw, err := s.ctx.events.get(s.ctx, op)
 	if err != nil {
 		return err

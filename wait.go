@@ -56,7 +56,9 @@ func (p *eventPool) get(c *Context, op string) (driver.Event, error) {
 		return e, nil
 	}
 	p.mu.Unlock()
-	e, r := c.drv.drv.EventCreate(c.raw, driver.EventDisableTiming)
+	var e driver.Event
+	var r driver.Result
+	c.drv.relaxed(func() { e, r = c.drv.drv.EventCreate(c.raw, driver.EventDisableTiming) })
 	return e, c.result(op, r)
 }
 

@@ -36,6 +36,7 @@ type Group struct {
 	closed bool  // guarded by Table.mu
 	_      [48]byte
 	gone   atomic.Int64 // of those added, how many have started or were taken
+	due    atomic.Int64 // runs of kept functions that are expected and have not started
 }
 
 // Table holds waiting functions. The zero Table is empty and ready.
@@ -56,6 +57,8 @@ type Table struct {
 	awaited  atomic.Bool   // somebody holds idle, or the table has grown: the last to end has something to do
 	ended    atomic.Uint64 // functions ever ended
 	_        [64]byte
+
+	kept keptTable
 }
 
 type chunk [chunkSize]slot
@@ -99,7 +102,7 @@ func (t *Table) Add(fn Func) Handle {
 	i := t.free - 1
 	s := t.slot(i)
 	t.free = s.next
-	if t.gen++; t.gen == 0 {
+	if t.gen++; t.gen == keptBit>>indexBits {
 		t.gen = 1
 	}
 	h := Handle(t.gen)<<indexBits | Handle(i)
@@ -170,7 +173,10 @@ func (s *slot) move(h Handle, from, to uint64) bool {
 
 // Observe orders the caller behind every function that has finished. A driver's Sync gives that order to the hardware, but
 // not to Go's memory model (nor to the race detector), which sees nothing of the driver.
-func (t *Table) Observe() { t.ended.Load() }
+func (t *Table) Observe() {
+	t.ended.Load()
+	t.kept.ended.Load()
+}
 
 // Sweep closes g, so that nothing can be added to it, and removes and returns all its functions that have not started.
 func (t *Table) Sweep(g *Group) []Func {
@@ -186,21 +192,21 @@ func (t *Table) Sweep(g *Group) []Func {
 		}
 		return true
 	})
-	return fns
+	return append(fns, t.sweepKept(g)...)
 }
 
-// Pending is how many functions of g have yet to start.
+// Pending is how many functions of g have yet to start; a kept one counts for each run that is due.
 func (t *Table) Pending(g *Group) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return int(g.added - g.gone.Load())
+	return int(g.added - g.gone.Load() + g.due.Load())
 }
 
 // Len is how many functions wait or run.
 func (t *Table) Len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return int(t.added.Load() - t.ended.Load())
+	return int(t.added.Load()-t.ended.Load()) + int(t.kept.open.Load())
 }
 
 // Each calls visit for each function in the table, until it returns false. Functions may come and go meanwhile.

@@ -1,0 +1,284 @@
+package cuda
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// GraphBuilder is a Queue whose work becomes a graph instead of being done: what can be queued on a Stream can be queued on a
+// builder by the same call. Capture hands one out for the time of a function; NewGraphBuilder makes one that stays.
+//
+// A builder that stays goes from Begin to End, as often as wanted. Unless the mode is CaptureRelaxed, Begin locks the calling
+// goroutine to its thread, and End and Close must be called on that goroutine, which they unlock; the calls in between may
+// come from any. A builder that is closed or dropped in between ends its capture, and nothing is left of it (CONTRACT CP-10);
+// dropped on another goroutine than it began on, it leaves that one locked to its thread.
+//
+// What nodes use (buffers, modules, pinned memory, external events, slices, host functions) is retained by the graph and all
+// that is made of it: closing a Buffer that a graph uses forbids its further use by the program, and its memory is freed when
+// nothing can run the graph any more (CONTRACT GR-08).
+type GraphBuilder struct {
+	stream  *Stream
+	now     atomic.Pointer[capture] // the latest capture; nil: none yet
+	kind    builderKind
+	res     *resource                // of one that stays
+	current *atomic.Pointer[capture] // for res, which must not point to the builder
+}
+
+type builderKind uint8
+
+const (
+	lentBuilder builderKind = iota // by Capture
+	openBuilder                    // by NewGraphBuilder
+	forkBuilder                    // by Split
+)
+
+var _ Queue = (*GraphBuilder)(nil)
+
+// NewGraphBuilder makes a builder, with a stream of its own in c to capture on.
+func (c *Context) NewGraphBuilder() (*GraphBuilder, error) {
+	const op = "NewGraphBuilder"
+	if err := c.enter(op); err != nil {
+		return nil, err
+	}
+	defer c.drv.leave()
+	s, err := c.newHelperStream(op)
+	if err != nil {
+		return nil, err
+	}
+	b := &GraphBuilder{stream: s, kind: openBuilder, current: new(atomic.Pointer[capture])}
+	current := b.current
+	b.res = newResource(c, "GraphBuilder", 0, func() driver.Result {
+		if now := current.Load(); now != nil {
+			now.abandon(false)
+		}
+		s.res.close()
+		return driver.Success
+	})
+	b.res.cleanup = runtime.AddCleanup(b, func(r *resource) { r.ctx.drv.retired.pushUrgent(r) }, b.res)
+	return b, nil
+}
+
+// newHelperStream makes a non-blocking stream for the library's own use. It may be in the middle of a capture.
+func (c *Context) newHelperStream(op string) (*Stream, error) {
+	d := c.drv.drv
+	var raw driver.Stream
+	var r driver.Result
+	c.drv.relaxed(func() { raw, r = d.StreamCreateWithPriority(c.raw, driver.StreamNonBlocking, 0) })
+	if err := c.result(op, r); err != nil {
+		return nil, err
+	}
+	s := &Stream{ctx: c, raw: raw}
+	s.res = newResource(c, "Stream", 0, func() driver.Result { return d.StreamDestroy(c.raw, raw) })
+	dropped(s, s.res)
+	return s, nil
+}
+
+// Begin begins a capture. See CaptureMode for the choice of mode; CaptureThreadLocal is recommended.
+//
+// Errors: ErrCapturing if it has begun already, ErrNotBuilding if b is closed. cuStreamBeginCapture.
+func (b *GraphBuilder) Begin(mode CaptureMode) error {
+	const op = "GraphBuilder.Begin"
+	if err := b.mayBegin(op); err != nil {
+		return err
+	}
+	return b.start(op, mode, nil, nil)
+}
+
+// BeginToGraph begins a capture that adds to g, behind the nodes after. g cannot be instantiated until End, which returns it.
+// Needs CUDA 12.3.
+//
+// Errors: as Begin's; ErrInvalidValue for a node that is not of g, ErrNotSupported. CONTRACT CP-08; cuStreamBeginCaptureToGraph.
+func (b *GraphBuilder) BeginToGraph(g *Graph, after []GraphNode, mode CaptureMode) error {
+	const op = "GraphBuilder.BeginToGraph"
+	if err := b.mayBegin(op); err != nil {
+		return err
+	}
+	if err := g.acquire(op); err != nil {
+		return err
+	}
+	if g.ctx.drv != b.stream.ctx.drv {
+		g.res.release()
+		return failf(op, ErrInvalidValue, "the graph belongs to %s and the builder to %s; use one Driver for both", g.ctx.describe(), b.stream.ctx.describe())
+	}
+	if !g.building.CompareAndSwap(false, true) {
+		g.res.release()
+		return failf(op, ErrCapturing, "the graph is being captured into already; end that first")
+	}
+	err := b.start(op, mode, g, after)
+	if err != nil {
+		g.building.Store(false)
+		g.res.release()
+	}
+	return err
+}
+
+func (b *GraphBuilder) mayBegin(op string) error {
+	switch {
+	case b == nil:
+		return failf(op, ErrInvalidValue, "the graph builder is nil")
+	case b.kind == lentBuilder:
+		return failf(op, ErrInvalidValue, "Capture begins and ends this graph builder; for one that stays see NewGraphBuilder")
+	case b.kind == forkBuilder:
+		return failf(op, ErrInvalidValue, "the graph builder is a fork; begin the one that it was split from")
+	case b.res.closed():
+		return failf(op, ErrNotBuilding, "the graph builder is closed")
+	}
+	return nil
+}
+
+// start begins a capture on b's stream, into a graph or to make one.
+func (b *GraphBuilder) start(op string, mode CaptureMode, into *Graph, after []GraphNode) error {
+	if err := mode.check(op); err != nil {
+		return err
+	}
+	s := b.stream
+	if err := s.begin(op); err != nil {
+		return err
+	}
+	defer s.end()
+	if s.capture() != nil {
+		return failf(op, ErrCapturing, "the stream is capturing already; end that capture first")
+	}
+	d := s.ctx.drv
+	c := &capture{origin: s, locked: mode != CaptureRelaxed, into: into, hold: newHolding(d)}
+	if c.locked {
+		runtime.LockOSThread()
+	}
+	d.capturing.add(c)
+	if r := c.begin(driver.CaptureMode(mode), after); r != driver.Success {
+		d.capturing.remove(c)
+		if c.locked {
+			runtime.UnlockOSThread()
+		}
+		return s.beginError(op, r)
+	}
+	c.join(s)
+	b.now.Store(c)
+	if b.current != nil {
+		b.current.Store(c)
+	}
+	return nil
+}
+
+func (c *capture) begin(mode driver.CaptureMode, after []GraphNode) driver.Result {
+	s := c.origin
+	if c.into == nil {
+		return s.driver().StreamBeginCapture(s.ctx.raw, s.raw, mode)
+	}
+	return s.driver().StreamBeginCaptureToGraph(s.ctx.raw, s.raw, c.into.raw, rawNodes(after), nil, mode)
+}
+
+// beginError explains why the driver refused to begin a capture on s.
+func (s *Stream) beginError(op string, r driver.Result) error {
+	switch r {
+	case driver.ErrorIllegalState:
+		return &Error{Op: op, Code: ErrCapturing, also: ErrIllegalState, Reason: "the stream is capturing already; end that capture first"}
+	case driver.ErrorNotSupported:
+		return s.ctx.resultf(op, r, "capturing into a graph needs CUDA 12.3; this driver is of %v", s.ctx.drv.version)
+	}
+	if s.raw <= driver.StreamLegacy {
+		return s.ctx.resultf(op, r, "the legacy default stream cannot capture; make a stream with NewStream")
+	}
+	return s.ctx.resultf(op, r, "the driver refused to begin")
+}
+
+// End ends the capture and gives its graph, which the program closes. After an error there is none, nothing is left of the
+// capture, and b can begin again.
+//
+// Errors: ErrNotBuilding; ErrCaptureInvalidated if something spoiled the capture; ErrCaptureUnjoined if work forked from it was
+// not joined; ErrCaptureWrongThread if it must end on the goroutine that began it and did not; ErrCaptureUnmatched for a fork,
+// which ends by Join. cuStreamEndCapture.
+func (b *GraphBuilder) End() (*Graph, error) {
+	const op = "GraphBuilder.End"
+	switch {
+	case b == nil:
+		return nil, failf(op, ErrInvalidValue, "the graph builder is nil")
+	case b.kind == lentBuilder:
+		return nil, failf(op, ErrInvalidValue, "Capture ends this graph builder, when build returns")
+	case b.kind == forkBuilder:
+		return nil, failf(op, ErrCaptureUnmatched, "the graph builder is a fork, which ends by Join; end the one that it was split from")
+	}
+	return b.finish(op)
+}
+
+func (b *GraphBuilder) finish(op string) (*Graph, error) {
+	c, err := b.building(op)
+	if err != nil {
+		return nil, err
+	}
+	ctx := c.origin.ctx
+	if err := ctx.enter(op); err != nil {
+		if errors.Is(err, ErrDeviceLost) {
+			c.abandon(true)
+		}
+		return nil, err
+	}
+	defer ctx.drv.leave()
+	raw, r, first := c.end(true)
+	switch {
+	case !first:
+		return nil, failf(op, ErrNotBuilding, "the graph builder has ended")
+	case c.into != nil: // has the nodes in any case
+		c.into.holds.add(c.hold)
+	case r != driver.Success:
+		c.hold.release()
+	}
+	if r != driver.Success {
+		return nil, ctx.resultf(op, r, "%s", endReason(r))
+	}
+	if c.into != nil {
+		return c.into, nil
+	}
+	return newGraph(ctx, raw, c.hold), nil
+}
+
+// endReason explains why a capture gave no graph.
+func endReason(r driver.Result) string {
+	switch r {
+	case driver.ErrorStreamCaptureInvalidated:
+		return "a call that cannot be captured spoiled the capture (see CaptureMode); there is no graph, and the stream can be used again"
+	case driver.ErrorStreamCaptureUnjoined:
+		return "work was forked from the capture and not joined; have the builder wait for it (Join, WaitStream, WaitEvent) before it ends"
+	case driver.ErrorStreamCaptureWrongThread:
+		return "the capture must end on the goroutine that began it, unless it is CaptureRelaxed; it is gone"
+	}
+	return "the capture gave no graph"
+}
+
+// building is the capture in progress, of a call that adds to it.
+func (b *GraphBuilder) building(op string) (*capture, error) {
+	switch {
+	case b == nil:
+		return nil, failf(op, ErrInvalidValue, "the graph builder is nil")
+	case b.res != nil && b.res.closed():
+		return nil, failf(op, ErrNotBuilding, "the graph builder is closed")
+	}
+	c := b.now.Load()
+	switch {
+	case c == nil:
+		return nil, failf(op, ErrNotBuilding, "the graph builder has not begun; call Begin first")
+	case c.isOver():
+		return nil, failf(op, ErrNotBuilding, "the graph builder has ended; what is queued on it comes before End, or before build returns")
+	case b.kind == forkBuilder && b.stream.res.closed():
+		return nil, failf(op, ErrNotBuilding, "the graph builder is a fork that was joined or closed; use the one that it was joined to")
+	}
+	return c, nil
+}
+
+// Close ends a capture that is in progress, of which nothing is left then, and lets go of b's stream. Closing a fork leaves it
+// unjoined. For a builder that Capture lent it does nothing.
+func (b *GraphBuilder) Close() error {
+	if b == nil || b.kind == lentBuilder {
+		return nil
+	}
+	if b.kind == forkBuilder {
+		return closeHandle(b.stream.res)
+	}
+	if c := b.now.Load(); c != nil && !b.stream.driver().InHostFunction() {
+		c.abandon(true)
+	}
+	return closeHandle(b.res)
+}

@@ -1,0 +1,132 @@
+package hostfn
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// keptBit marks the handles of functions that stay in the table.
+const keptBit = 1 << (indexBits + 31)
+
+// Kept reports whether h names a function that stays in the table.
+func (h Handle) Kept() bool { return h&keptBit != 0 }
+
+// keptTable holds functions that stay until they are dropped: those of graphs' host nodes. Each run must be expected first,
+// so that it can be known how many are due, and a run that was swept does not happen.
+type keptTable struct {
+	next  atomic.Uint64
+	byKey sync.Map // Handle -> *keptFunc; reading takes no lock
+	n     atomic.Int64
+	open  atomic.Int64  // runs due or in progress
+	ended atomic.Uint64 // as Table.ended, for Observe
+}
+
+type keptFunc struct {
+	fn  Func
+	due atomic.Int64 // runs expected and not started
+}
+
+// Keep puts a function in the table that stays until Drop, and can run many times, several at once.
+func (t *Table) Keep(fn Func) Handle {
+	h := Handle(t.kept.next.Add(1) | keptBit)
+	t.kept.byKey.Store(h, &keptFunc{fn: fn})
+	t.kept.n.Add(1)
+	return h
+}
+
+// Drop takes out a function that Keep put in. Its runs that are due will not happen.
+func (t *Table) Drop(h Handle) {
+	if k, ok := t.kept.byKey.LoadAndDelete(h); ok {
+		t.kept.n.Add(-1)
+		k := k.(*keptFunc)
+		left := k.due.Swap(0)
+		k.fn.Group.due.Add(-left)
+		t.kept.open.Add(-left)
+	}
+}
+
+// KeptLen is how many functions Keep put in that Drop has not taken out.
+func (t *Table) KeptLen() int { return int(t.kept.n.Load()) }
+
+// Expect says that a kept function is about to be given to the driver for one more run. It reports false if its group is
+// closed; then there must be none.
+func (t *Table) Expect(h Handle) bool {
+	k := t.keptFunc(h)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if k == nil || k.fn.Group.closed {
+		return false
+	}
+	k.due.Add(1)
+	k.fn.Group.due.Add(1)
+	t.kept.open.Add(1)
+	return true
+}
+
+// Unexpect takes back one Expect. It reports false if the run has been swept meanwhile.
+func (t *Table) Unexpect(h Handle) bool {
+	k := t.keptFunc(h)
+	if k == nil || !k.begin() {
+		return false
+	}
+	t.kept.open.Add(-1)
+	return true
+}
+
+// StartKept begins a run of a kept function; FinishKept must follow if ok.
+func (t *Table) StartKept(h Handle) (fn Func, ok bool) {
+	k := t.keptFunc(h)
+	if k == nil || !k.begin() {
+		return Func{}, false
+	}
+	return k.fn, true
+}
+
+// FinishKept ends what StartKept began. What the function wrote is visible to whoever calls Observe afterwards.
+func (t *Table) FinishKept() {
+	t.kept.open.Add(-1)
+	t.kept.ended.Add(1)
+}
+
+func (t *Table) keptFunc(h Handle) *keptFunc {
+	k, _ := t.kept.byKey.Load(h)
+	f, _ := k.(*keptFunc)
+	return f
+}
+
+// begin takes a run that is due.
+func (k *keptFunc) begin() bool {
+	for {
+		n := k.due.Load()
+		if n == 0 {
+			return false
+		}
+		if k.due.CompareAndSwap(n, n-1) {
+			k.fn.Group.due.Add(-1)
+			return true
+		}
+	}
+}
+
+// sweepKept takes the runs of g's kept functions that are due, and returns a function for each. g is closed.
+func (t *Table) sweepKept(g *Group) (fns []Func) {
+	t.kept.byKey.Range(func(_, k any) bool {
+		if k := k.(*keptFunc); k.fn.Group == g {
+			for k.begin() {
+				t.kept.open.Add(-1)
+				fns = append(fns, k.fn)
+			}
+		}
+		return true
+	})
+	return fns
+}
+
+// EachDue calls visit for each kept function that is due to run, until it returns false.
+func (t *Table) EachDue(visit func(fn Func, times int) bool) {
+	t.kept.byKey.Range(func(_, k any) bool {
+		f := k.(*keptFunc)
+		n := int(f.due.Load())
+		return n == 0 || visit(f.fn, n)
+	})
+}
