@@ -1,0 +1,614 @@
+package cudatest
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/hostlaunch/cuda"
+)
+
+var captureCases = []Case{
+	{ID: "CP-01", Name: "nothing runs before the launch", Run: nothingBeforeLaunch},
+	{ID: "CP-01", Name: "same code live and captured", Run: liveAndCaptured},
+	{ID: "CP-01", Name: "where none can begin", Run: cannotBegin},
+	{ID: "CP-03", Name: "unsafe calls", Run: unsafeCalls},
+	{ID: "CP-03", Name: "another mode for a while", Run: modeForAWhile},
+	{ID: "CP-03", Name: "mode restored after a panic", Run: modeRestored},
+	{ID: "CP-04", Name: "invalidated", Run: invalidatedMustEnd},
+	{ID: "CP-05", Name: "fork and join", Run: forkAndJoin},
+	{ID: "CP-05", Name: "fork by events", Run: forkByEvents},
+	{ID: "CP-05", Name: "not joined", Run: notJoined},
+	{ID: "CP-05", Name: "merge", Run: mergeRefused},
+	{ID: "CP-05", Name: "wrong join", Run: wrongJoin},
+	{ID: "CP-06", Name: "legacy stream", Run: implicitCapture},
+	{ID: "CP-07", Name: "status and info", Run: statusAndInfo},
+	{ID: "CP-07", Name: "dependencies", Run: captureDependencies},
+	{ID: "CP-08", Name: "into a graph", Run: captureToGraph},
+	{ID: "CP-09", Name: "external events", Run: externalEvents},
+	{ID: "EV-04", Name: "captured event", Run: capturedEvent},
+}
+
+// Capture captures on a new stream, and closes the graph when the case ends.
+func (t *T) Capture(build func(*cuda.GraphBuilder) error) *cuda.Graph {
+	t.Helper()
+	g, err := cuda.Capture(t.Stream(), cuda.CaptureThreadLocal, build)
+	t.OK(err)
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+// Exec instantiates g, and closes that when the case ends.
+func (t *T) Exec(g *cuda.Graph) *cuda.GraphExec {
+	t.Helper()
+	x, err := g.Instantiate()
+	t.OK(err)
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+// Builder makes a builder, and closes it when the case ends.
+func (t *T) Builder() *cuda.GraphBuilder {
+	t.Helper()
+	b, err := t.Device(0).NewGraphBuilder()
+	t.OK(err)
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// Begin makes a builder that is building.
+func (t *T) Begin(mode cuda.CaptureMode) *cuda.GraphBuilder {
+	t.Helper()
+	b := t.Builder()
+	t.OK(b.Begin(mode))
+	return b
+}
+
+// Needs ends the case as passed if err is ErrNotSupported: the driver is older than what the case is about.
+func (t *T) Needs(err error) {
+	t.Helper()
+	if errors.Is(err, cuda.ErrNotSupported) {
+		t.Skip(err)
+	}
+}
+
+// Status wants s in a capture state.
+func (t *T) Status(s *cuda.Stream, want cuda.CaptureStatus) {
+	t.Helper()
+	if st, err := s.CaptureStatus(); st != want || err != nil {
+		t.Fatalf("capture status %v, %v; want %v", st, err, want)
+	}
+}
+
+// Works wants s to do its work as if nothing had happened.
+func (t *T) Works(s *cuda.Stream) {
+	t.Helper()
+	t.Status(s, cuda.CaptureNone)
+	ran := false
+	t.Host(s, func() { ran = true })
+	t.Sync(s)
+	if !ran {
+		t.Error("a host function did not run afterwards")
+	}
+}
+
+// elsewhere runs fn on a goroutine, and so a thread, of its own.
+func elsewhere(fn func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		fn()
+	}()
+	<-done
+}
+
+func nothingBeforeLaunch(t *T) {
+	s, b, host := t.Stream(), t.Buffer(64), make([]byte, 64)
+	t.OK(s.Memset(b, 1))
+	t.Sync(s)
+	ran := false
+	g := t.Capture(func(q *cuda.GraphBuilder) error {
+		return errors.Join(
+			q.Memset(b, 7),
+			cuda.CopyToHost(q, host, b),
+			cuda.HostLaunch(q, func() { ran = host[0] == 7 && host[63] == 7 }))
+	})
+	x := t.Exec(g)
+	now := make([]byte, 64)
+	t.OK(cuda.CopyToHost(s, now, b))
+	t.Sync(s)
+	time.Sleep(2 * time.Millisecond)
+	if ran || now[0] != 1 || host[0] != 0 {
+		t.Fatalf("before the launch: function ran: %v, buffer %d, host %d", ran, now[0], host[0])
+	}
+	t.OK(x.Launch(s))
+	t.Sync(s)
+	if !ran {
+		t.Errorf("the launch did not do its work in order: host memory %d", host[0])
+	}
+}
+
+func liveAndCaptured(t *T) {
+	a, b, log := t.Buffer(64), t.Buffer(64), t.Buffer(64)
+	work := func(q cuda.Queue, out []byte) error {
+		return errors.Join(
+			cuda.CopyToDevice(q, a, slices.Repeat([]uint32{5}, 16)),
+			q.Launch(t.Kernel("increment"), cuda.Grid1D(16, 16), a, uint32(16)),
+			q.CopyBuffer(b, a), q.Memset16(log, 3), q.Memset32(log, 4),
+			cuda.CopyToHost(q, out, b))
+	}
+	s, live, captured := t.Stream(), make([]byte, 64), make([]byte, 64)
+	t.OK(work(s, live))
+	t.Sync(s)
+	x := t.Exec(t.Capture(func(q *cuda.GraphBuilder) error { return work(q, captured) }))
+	t.OK(x.Launch(s))
+	t.Sync(s)
+	if !slices.Equal(live, captured) || live[0] != 6 {
+		t.Errorf("live %v, captured %v", live, captured)
+	}
+}
+
+func cannotBegin(t *T) {
+	nothing := func(*cuda.GraphBuilder) error { return nil }
+	_, err := cuda.Capture(t.Device(0).DefaultStream(), cuda.CaptureThreadLocal, nothing)
+	t.Is(err, cuda.ErrCaptureUnsupported)
+	_, err = cuda.Capture(t.Stream(), 3, nothing)
+	t.Is(err, cuda.ErrInvalidValue)
+	s := t.Stream()
+	g, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
+		_, err := cuda.Capture(s, cuda.CaptureThreadLocal, nothing)
+		t.Is(err, cuda.ErrCapturing)
+		borrowed, err := t.Device(0).BorrowStream(s.CUDAStream())
+		t.OK(err)
+		defer borrowed.Close()
+		_, err = cuda.Capture(borrowed, cuda.CaptureThreadLocal, nothing) // only the driver knows
+		t.Is(err, cuda.ErrCapturing)
+		return nil
+	})
+	t.OK(err)
+	t.OK(g.Close())
+	b := t.Begin(cuda.CaptureThreadLocal)
+	t.Is(b.Begin(cuda.CaptureThreadLocal), cuda.ErrCapturing)
+	g, err = b.End()
+	t.OK(err)
+	t.OK(g.Close())
+	t.Works(s)
+}
+
+// unsafeCall is a call that does its work at once, where no capture sees it.
+type unsafeCall struct {
+	name string
+	call func() error
+}
+
+func unsafeCallsOf(t *T) []unsafeCall {
+	s, e := t.Stream(), t.Event()
+	t.OK(s.Record(e))
+	t.Sync(s)
+	return []unsafeCall{
+		{"Alloc", func() error {
+			b, err := t.Device(0).Alloc(64)
+			if err == nil {
+				t.Cleanup(func() { b.Close() })
+			}
+			return err
+		}},
+		{"Stream.Query", func() error { _, err := s.Query(); return err }},
+		{"Stream.Sync", s.Sync},
+		{"Event.Query", func() error { _, err := e.Query(); return err }},
+		{"Event.Sync", e.Sync},
+	}
+}
+
+func unsafeCalls(t *T) {
+	here := func(fn func()) { fn() }
+	for _, c := range []struct {
+		name    string
+		mode    cuda.CaptureMode
+		where   func(func())
+		refused bool
+	}{
+		{"global, same goroutine", cuda.CaptureGlobal, here, true},
+		{"global, another goroutine", cuda.CaptureGlobal, elsewhere, true},
+		{"thread local, same goroutine", cuda.CaptureThreadLocal, here, true},
+		{"thread local, another goroutine", cuda.CaptureThreadLocal, elsewhere, false},
+		{"relaxed, same goroutine", cuda.CaptureRelaxed, here, false},
+		{"relaxed, another goroutine", cuda.CaptureRelaxed, elsewhere, false},
+	} {
+		for _, call := range unsafeCallsOf(t) {
+			b := t.Begin(c.mode)
+			var err error
+			c.where(func() { err = call.call() })
+			g, end := b.End()
+			switch {
+			case c.refused && (!errors.Is(err, cuda.ErrCaptureUnsupported) || !errors.Is(end, cuda.ErrCaptureInvalidated) || g != nil):
+				t.Errorf("%s: %s: %v, End: %v; want it refused and the capture invalid", c.name, call.name, err, end)
+			case !c.refused && (err != nil || end != nil):
+				t.Errorf("%s: %s: %v, End: %v", c.name, call.name, err, end)
+			}
+			t.OK(g.Close())
+		}
+	}
+}
+
+func modeForAWhile(t *T) {
+	for _, call := range unsafeCallsOf(t) {
+		for _, c := range []struct {
+			name          string
+			capture, push cuda.CaptureMode
+			where         func(func())
+		}{
+			{"relaxed in the goroutine that captures", cuda.CaptureThreadLocal, cuda.CaptureRelaxed, func(fn func()) { fn() }},
+			{"relaxed elsewhere", cuda.CaptureGlobal, cuda.CaptureRelaxed, elsewhere},
+			{"thread local elsewhere", cuda.CaptureGlobal, cuda.CaptureThreadLocal, elsewhere},
+		} {
+			b := t.Begin(c.capture)
+			var err error
+			c.where(func() { err = t.Driver.WithCaptureMode(c.push, call.call) })
+			g, end := b.End()
+			if err != nil || end != nil {
+				t.Errorf("%s: %s: %v, End: %v", c.name, call.name, err, end)
+			}
+			t.OK(g.Close())
+		}
+	}
+}
+
+func modeRestored(t *T) {
+	e := t.Event()
+	t.Is(t.Driver.WithCaptureMode(7, func() error { return nil }), cuda.ErrInvalidValue)
+	t.Is(t.Driver.WithCaptureMode(cuda.CaptureRelaxed, nil), cuda.ErrInvalidValue)
+	want := errors.New("mine")
+	if err := t.Driver.WithCaptureMode(cuda.CaptureRelaxed, func() error { return want }); err != want {
+		t.Errorf("error %v, want the function's own", err)
+	}
+	b := t.Begin(cuda.CaptureThreadLocal)
+	func() {
+		defer func() {
+			if recover() != "out" {
+				t.Error("the panic was swallowed")
+			}
+		}()
+		t.Driver.WithCaptureMode(cuda.CaptureRelaxed, func() error {
+			_, err := e.Query()
+			t.OK(err)
+			panic("out")
+		})
+	}()
+	_, err := e.Query() // in the former mode again
+	t.Is(err, cuda.ErrCaptureUnsupported)
+	_, err = b.End()
+	t.Is(err, cuda.ErrCaptureInvalidated)
+}
+
+func invalidatedMustEnd(t *T) {
+	s, e := t.Stream(), t.Event()
+	_, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
+		t.Host(b, func() { t.Error("the function of a spoilt capture ran") })
+		_, err := e.Query()
+		t.Is(err, cuda.ErrCaptureUnsupported)
+		t.Status(s, cuda.CaptureInvalidated)
+		if err := cuda.HostLaunch(b, func() {}); !errors.Is(err, cuda.ErrCaptureInvalidated) {
+			t.Errorf("HostLaunch on an invalid capture: %v", err)
+		}
+		return nil
+	})
+	t.Is(err, cuda.ErrCaptureInvalidated)
+	t.Works(s)
+	if n := t.Driver.Stats().HostNodes; n != 0 {
+		t.Errorf("%d host nodes are left of a graph that never was", n)
+	}
+}
+
+func forkAndJoin(t *T) {
+	log := &Order{}
+	g := t.Capture(func(b *cuda.GraphBuilder) error {
+		t.Host(b, log.Add(1))
+		forks, err := b.Split(2)
+		t.OK(err)
+		for _, f := range forks {
+			t.Host(f, log.Add(2))
+		}
+		t.Host(b, log.Add(2))
+		t.OK(b.Join(forks...))
+		t.Is(cuda.HostLaunch(forks[0], func() {}), cuda.ErrNotBuilding)
+		t.Host(b, log.Add(3))
+		return nil
+	})
+	s, x := t.Stream(), t.Exec(g)
+	t.OK(x.Launch(s))
+	t.OK(x.Launch(s))
+	t.Sync(s)
+	log.Want(t, 1, 2, 2, 2, 3, 1, 2, 2, 2, 3)
+	edges, err := g.Edges()
+	t.Needs(err)
+	t.OK(err)
+	nodes, err := g.Nodes()
+	t.OK(err)
+	if len(nodes) != 5 || len(edges) != 6 {
+		t.Errorf("%d nodes and %d edges, want 5 and 6", len(nodes), len(edges))
+	}
+	for _, n := range nodes {
+		if typ, err := g.NodeType(n); typ != cuda.HostNode || err != nil {
+			t.Errorf("a node of type %v, %v", typ, err)
+		}
+	}
+}
+
+func forkByEvents(t *T) {
+	log, other, e := &Order{}, t.Stream(), t.Event()
+	buf := t.Buffer(64)
+	g := t.Capture(func(b *cuda.GraphBuilder) error {
+		t.Host(b, log.Add(1))
+		t.OK(b.Record(e))
+		t.OK(other.WaitEvent(e))
+		t.Status(other, cuda.CaptureActive)
+		t.Is(cuda.HostLaunch(other, func() {}), cuda.ErrCapturing)
+		t.OK(other.Memset(buf, 9))
+		t.OK(b.WaitStream(other))
+		t.Host(b, log.Add(2))
+		return nil
+	})
+	t.Works(other)
+	s := t.Stream()
+	t.OK(t.Exec(g).Launch(s))
+	host := make([]byte, 64)
+	t.OK(cuda.CopyToHost(s, host, buf))
+	t.Sync(s)
+	log.Want(t, 1, 2)
+	if host[0] != 9 {
+		t.Errorf("the fork wrote %d, want 9", host[0])
+	}
+}
+
+func notJoined(t *T) {
+	s := t.Stream()
+	var fork *cuda.GraphBuilder
+	_, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
+		t.Host(b, func() {})
+		forks, err := b.Split(1)
+		t.OK(err)
+		fork = forks[0]
+		t.Host(fork, func() {})
+		_, err = fork.End()
+		t.Is(err, cuda.ErrCaptureUnmatched)
+		return nil
+	})
+	t.Is(err, cuda.ErrCaptureUnjoined)
+	t.Is(cuda.HostLaunch(fork, func() {}), cuda.ErrNotBuilding)
+	t.OK(fork.Close())
+	t.Works(s)
+}
+
+func mergeRefused(t *T) {
+	a, b, e := t.Begin(cuda.CaptureRelaxed), t.Begin(cuda.CaptureRelaxed), t.Event()
+	t.Host(a, func() {})
+	t.Host(b, func() {})
+	t.OK(a.Record(e))
+	t.Is(b.WaitEvent(e), cuda.ErrCaptureMerge)
+	for name, q := range map[string]*cuda.GraphBuilder{"recorded": a, "waiting": b} {
+		g, err := q.End()
+		t.Logf("after a refused merge the %s capture ends with %v", name, err)
+		t.OK(g.Close())
+		t.OK(q.Begin(cuda.CaptureRelaxed)) // its stream works
+		g, err = q.End()
+		t.OK(err)
+		t.OK(g.Close())
+	}
+}
+
+func wrongJoin(t *T) {
+	outside, e := t.Stream(), t.Event()
+	t.OK(outside.Record(e))
+	t.Sync(outside)
+	b, c := t.Begin(cuda.CaptureRelaxed), t.Begin(cuda.CaptureRelaxed)
+	forks, err := c.Split(1)
+	t.OK(err)
+	t.Is(b.Join(forks...), cuda.ErrCaptureMerge)
+	t.Is(b.Join(b), cuda.ErrInvalidValue)
+	t.Is(b.WaitStream(outside), cuda.ErrCaptureIsolation)
+	_, err = b.Split(0)
+	t.Is(err, cuda.ErrInvalidValue)
+	t.Host(b, func() {})
+	g, err := b.End() // none of that spoiled it
+	t.OK(err)
+	t.OK(g.Close())
+	t.OK(c.Join(forks...))
+	g, err = c.End()
+	t.OK(err)
+	t.OK(g.Close())
+	t.OK(b.Begin(cuda.CaptureRelaxed))
+	t.Is(b.WaitEvent(e), cuda.ErrCaptureIsolation)
+	_, err = b.End()
+	t.Is(err, cuda.ErrCaptureInvalidated)
+}
+
+func implicitCapture(t *T) {
+	s, legacy := t.Stream(cuda.Blocking()), t.Device(0).DefaultStream()
+	g, err := cuda.Capture(s, cuda.CaptureRelaxed, func(b *cuda.GraphBuilder) error {
+		_, err := legacy.CaptureStatus()
+		t.Is(err, cuda.ErrCaptureImplicit)
+		t.Status(s, cuda.CaptureActive)
+		return cuda.HostLaunch(b, func() {})
+	})
+	t.OK(err)
+	t.OK(g.Close())
+	buf := t.Buffer(64)
+	g, err = cuda.Capture(s, cuda.CaptureRelaxed, func(*cuda.GraphBuilder) error {
+		t.Is(legacy.Memset(buf, 1), cuda.ErrCaptureImplicit)
+		return nil
+	})
+	t.Logf("after work on the legacy stream was refused, the capture ends with %v", err)
+	t.OK(g.Close())
+	t.Works(legacy)
+	t.Works(s)
+	// A non-blocking stream has nothing to do with the legacy stream.
+	g, err = cuda.Capture(t.Stream(), cuda.CaptureRelaxed, func(*cuda.GraphBuilder) error { return legacy.Memset(buf, 1) })
+	t.OK(err)
+	t.OK(g.Close())
+	t.Sync(legacy)
+}
+
+func statusAndInfo(t *T) {
+	s := t.Stream()
+	t.Status(s, cuda.CaptureNone)
+	info, err := s.CaptureInfo()
+	t.Needs(err)
+	t.OK(err)
+	if info.Status != cuda.CaptureNone || info.Dependencies != nil {
+		t.Errorf("not capturing: %+v", info)
+	}
+	ids := map[uint64]bool{}
+	for range 3 {
+		b := t.Begin(cuda.CaptureThreadLocal)
+		info, err := b.CaptureInfo()
+		t.OK(err)
+		if info.Status != cuda.CaptureActive || info.ID == 0 || info.Graph == 0 || len(info.Dependencies) != 0 {
+			t.Errorf("fresh: %+v", info)
+		}
+		ids[info.ID] = true
+		t.Host(b, func() {})
+		info, err = b.CaptureInfo()
+		t.OK(err)
+		if len(info.Dependencies) != 1 || info.Dependencies[0].Edge != (cuda.EdgeData{}) || !ids[info.ID] {
+			t.Errorf("with a node: %+v", info)
+		}
+		g, err := b.End()
+		t.OK(err)
+		if nodes, err := g.Nodes(); err != nil || len(nodes) != 1 || nodes[0] != info.Dependencies[0].Node {
+			t.Errorf("nodes %v, %v; want %v", nodes, err, info.Dependencies)
+		}
+		t.OK(g.Close())
+	}
+	if len(ids) != 3 {
+		t.Errorf("ids %v of three captures", ids)
+	}
+}
+
+func captureDependencies(t *T) {
+	log := &Order{}
+	var first, second cuda.CaptureDependency
+	g := t.Capture(func(b *cuda.GraphBuilder) error {
+		t.Host(b, log.Add(1))
+		info, err := b.CaptureInfo()
+		t.Needs(err)
+		t.OK(err)
+		first = info.Dependencies[0]
+		t.OK(b.SetDependencies())
+		t.Host(b, log.Add(1)) // a root of its own
+		info, err = b.CaptureInfo()
+		t.OK(err)
+		second = info.Dependencies[0]
+		t.OK(b.AddDependencies(first))
+		t.Host(b, log.Add(2))
+		t.Is(b.AddDependencies(cuda.CaptureDependency{}), cuda.ErrInvalidValue)
+		return nil
+	})
+	edges, err := g.Edges()
+	t.OK(err)
+	from := map[cuda.GraphNode]bool{}
+	for _, e := range edges {
+		from[e.From] = true
+	}
+	if len(edges) != 2 || !from[first.Node] || !from[second.Node] {
+		t.Errorf("edges %v, want from %v and %v", edges, first, second)
+	}
+	s := t.Stream()
+	t.OK(t.Exec(g).Launch(s))
+	t.Sync(s)
+	log.Want(t, 1, 1, 2)
+	t.Is(s.UpdateCaptureDependencies(true), cuda.ErrIllegalState)
+}
+
+func captureToGraph(t *T) {
+	log, b := &Order{}, t.Builder()
+	g, err := t.Device(0).NewGraph()
+	t.OK(err)
+	t.Cleanup(func() { g.Close() })
+	err = b.BeginToGraph(g, nil, cuda.CaptureThreadLocal)
+	t.Needs(err)
+	t.OK(err)
+	t.Host(b, log.Add(1))
+	_, err = g.Instantiate()
+	t.Is(err, cuda.ErrIllegalState)
+	t.Is(t.Builder().BeginToGraph(g, nil, cuda.CaptureThreadLocal), cuda.ErrCapturing)
+	same, err := b.End()
+	t.OK(err)
+	if same != g {
+		t.Error("End gave another graph")
+	}
+	nodes, err := g.Nodes()
+	t.OK(err)
+	before := t.Exec(g)
+	t.OK(b.BeginToGraph(g, nodes, cuda.CaptureThreadLocal))
+	t.Host(b, log.Add(2))
+	_, err = b.End()
+	t.OK(err)
+	s := t.Stream()
+	t.OK(before.Launch(s)) // made before the second node came
+	t.OK(t.Exec(g).Launch(s))
+	t.Sync(s)
+	log.Want(t, 1, 1, 2)
+}
+
+func externalEvents(t *T) {
+	log, in, out := &Order{}, t.Event(), t.Event()
+	g := t.Capture(func(b *cuda.GraphBuilder) error {
+		t.OK(b.WaitEventExternal(in))
+		t.Host(b, log.Add(2))
+		t.OK(b.RecordExternal(out))
+		return nil
+	})
+	var types []cuda.GraphNodeType
+	nodes, err := g.Nodes()
+	t.OK(err)
+	for _, n := range nodes {
+		typ, err := g.NodeType(n)
+		t.OK(err)
+		types = append(types, typ)
+	}
+	slices.Sort(types)
+	if !slices.Equal(types, []cuda.GraphNodeType{cuda.HostNode, cuda.WaitEventNode, cuda.EventRecordNode}) {
+		t.Errorf("node types %v", types)
+	}
+	x, s, first, last := t.Exec(g), t.Stream(), t.Stream(), t.Stream()
+	for range 3 {
+		t.Spin(first, 2*time.Millisecond)
+		t.Host(first, log.Add(1))
+		t.OK(first.Record(in))
+		t.OK(x.Launch(s))
+		t.OK(last.WaitEvent(out))
+		t.Host(last, log.Add(3))
+		t.Sync(last)
+		if done, err := out.Query(); !done || err != nil {
+			t.Errorf("the recorded event: %v, %v", done, err)
+		}
+	}
+	t.Sync(s)
+	log.Want(t, 1, 2, 3, 1, 2, 3, 1, 2, 3)
+}
+
+func capturedEvent(t *T) {
+	e, s := t.Event(cuda.WithTiming()), t.Stream()
+	ask := []func() error{
+		func() error { _, err := e.Query(); return err },
+		e.Sync,
+		func() error { return e.Wait(t.Context()) },
+	}
+	for i, call := range ask {
+		b := t.Begin(cuda.CaptureRelaxed)
+		t.Host(b, func() {})
+		t.OK(b.Record(e))
+		t.Is(call(), cuda.ErrCapturedEvent)
+		g, err := b.End()
+		t.Logf("call %d: after the question the capture ends with %v", i, err)
+		t.OK(g.Close())
+		t.Is(call(), cuda.ErrCapturedEvent)
+		t.OK(s.Record(e)) // recorded anew, it is an ordinary event again
+		t.OK(call())
+		t.Sync(s)
+	}
+}
