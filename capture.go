@@ -70,7 +70,6 @@ func Capture(s *Stream, mode CaptureMode, build func(*GraphBuilder) error) (*Gra
 // capture is a capture of this library's own, from begin to end. It holds its streams, so that none is destroyed meanwhile.
 type capture struct {
 	origin *Stream
-	mode   CaptureMode
 	locked bool   // the goroutine that began it has been locked to its thread
 	into   *Graph // captured into, or nil
 
@@ -145,7 +144,7 @@ func (c *capture) keepMemory(host hostRange) {
 	defer c.mu.Unlock()
 	if !c.over {
 		c.hold.memory = append(c.hold.memory, host)
-		c.hold.add(c.origin.ctx.drv.pinned.at(host))
+		c.hold.addOpen(c.origin.ctx.drv.pinned.at(host))
 	}
 }
 

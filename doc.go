@@ -23,6 +23,19 @@
 // reported, and the stream goes on. If its context fails before it runs, it never runs, and that is reported as well. See
 // [OnDone], [OnPanic] and [OnLost].
 //
+// # Graphs
+//
+// [Capture] records work instead of doing it: what a function queues on a [GraphBuilder], by the same calls as on a [Stream],
+// becomes a [Graph], which is instantiated once and launched many times. A host function in a graph runs once for every launch.
+// Say CaptureThreadLocal unless there is a reason for another [CaptureMode].
+//
+//	g, _ := cuda.Capture(s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
+//		b.Launch(produce, cuda.Grid1D(n, 256), buf, uint32(n))
+//		return cuda.HostLaunch(b, func() { fmt.Println("produced") })
+//	})
+//	x, _ := g.Instantiate()
+//	x.Launch(s)
+//
 // # Threads and lifetimes
 //
 // All types may be used from any goroutine; there is no "current" context to care for. Close is idempotent and safe on nil.

@@ -28,6 +28,16 @@ func newHolding(d *Driver) *holding {
 // add retains resources that the caller has a reference of.
 func (h *holding) add(resources []*resource) {
 	for _, r := range resources {
+		if !slices.Contains(h.resources, r) {
+			r.retain()
+			h.resources = append(h.resources, r)
+		}
+	}
+}
+
+// addOpen retains resources unless they are closed.
+func (h *holding) addOpen(resources []*resource) {
+	for _, r := range resources {
 		if !slices.Contains(h.resources, r) && r.acquire() {
 			h.resources = append(h.resources, r)
 		}

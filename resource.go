@@ -49,6 +49,9 @@ func (r *resource) acquire() bool {
 	return true
 }
 
+// retain takes one more reference for a caller who has one; so it does not mind if r has been closed since.
+func (r *resource) retain() { r.refs.Add(1) }
+
 func (r *resource) release() {
 	if r.refs.Add(-1) == closedBit {
 		r.destroy()

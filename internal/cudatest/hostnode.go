@@ -20,6 +20,7 @@ var hostNodeCases = []Case{
 	{ID: "GR-03", Name: "dropped", Run: graphDropped},
 	{ID: "GR-04", Name: "closed after the launch", Run: closedAfterLaunch},
 	{ID: "GR-05", Name: "no overlap", Run: noOverlap},
+	{ID: "GR-05", Name: "launched from many goroutines", Run: manyLaunchers},
 	{ID: "GR-08", Name: "operands", Run: operandsRetained},
 	{ID: "GR-10", Name: "panic", Run: panicInOneLaunch},
 	{ID: "GR-05", Name: "wrong launch", Run: wrongLaunch},
@@ -263,6 +264,29 @@ func noOverlap(t *T) {
 	}
 }
 
+func manyLaunchers(t *T) {
+	const launchers, launches = 8, 20
+	runs := 0
+	x := t.Exec(t.Capture(func(b *cuda.GraphBuilder) error { return cuda.HostLaunch(b, func() { runs++ }) }))
+	errs := make(chan error, launchers)
+	for range launchers {
+		s := t.Stream()
+		go func() {
+			var err error
+			for range launches {
+				err = errors.Join(err, x.Launch(s))
+			}
+			errs <- errors.Join(err, s.Sync())
+		}()
+	}
+	for range launchers {
+		t.OK(Receive(t, "a launcher", errs))
+	}
+	if runs != launchers*launches {
+		t.Errorf("%d runs of %d launches", runs, launchers*launches)
+	}
+}
+
 func operandsRetained(t *T) {
 	s, out := t.Stream(), t.Pinned(4)
 	before := t.Driver.Stats()
@@ -289,6 +313,9 @@ func operandsRetained(t *T) {
 	t.OK(e.Close())
 	t.OK(g.Close())
 	t.Is(s.Memset(buf, 1), cuda.ErrClosed)
+	if st := t.Driver.Stats(); st.Buffers != before.Buffers+1 || st.PinnedBuffers != before.PinnedBuffers+1 || st.Events != before.Events+1 {
+		t.Errorf("closed while an executable uses them: %+v, before the case: %+v", st, before)
+	}
 	for range 3 {
 		runtime.GC()
 		t.OK(x.Launch(s))
