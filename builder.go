@@ -143,7 +143,8 @@ func (b *GraphBuilder) start(op string, mode CaptureMode, into *Graph, after []G
 		return failf(op, ErrCapturing, "the stream is capturing already; end that capture first")
 	}
 	d := s.ctx.drv
-	c := &capture{origin: s, locked: mode != CaptureRelaxed, into: into, hold: newHolding(d)}
+	c := &capture{origin: s, into: into, hold: newHolding(d)}
+	c.locked = mode != CaptureRelaxed && b.kind == openBuilder // Capture locks by itself
 	if c.locked {
 		runtime.LockOSThread()
 	}

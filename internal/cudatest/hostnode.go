@@ -19,6 +19,7 @@ var hostNodeCases = []Case{
 	{ID: "GR-03", Name: "closure", Run: hostNodeLifetime},
 	{ID: "GR-03", Name: "dropped", Run: graphDropped},
 	{ID: "GR-04", Name: "closed after the launch", Run: closedAfterLaunch},
+	{ID: "GR-04", Name: "driver closed after the launch", Run: driverClosedAfterLaunch},
 	{ID: "GR-05", Name: "no overlap", Run: noOverlap},
 	{ID: "GR-05", Name: "launched from many goroutines", Run: manyLaunchers},
 	{ID: "GR-08", Name: "operands", Run: operandsRetained},
@@ -238,6 +239,34 @@ func closedAfterLaunch(t *T) {
 	if ran != 50 || out[1<<16-1] != 3 {
 		t.Errorf("%d runs of 50 launches, copied %d", ran, out[1<<16-1])
 	}
+}
+
+func driverClosedAfterLaunch(t *T) {
+	d, err := t.cfg.Open()
+	t.OK(err)
+	dev, err := d.Device(0)
+	t.OK(err)
+	s, err := dev.NewStream()
+	t.OK(err)
+	buf, err := dev.Alloc(1 << 20)
+	t.OK(err)
+	ran := 0
+	var told atomic.Int32
+	g, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
+		return errors.Join(b.Memset(buf, 3), cuda.HostLaunch(b, func() { time.Sleep(time.Millisecond); ran++ }, cuda.OnDone(func(error) { told.Add(1) })))
+	})
+	t.OK(err)
+	x, err := g.Instantiate()
+	t.OK(err)
+	for range 5 {
+		t.OK(x.Launch(s))
+	}
+	t.OK(buf.Close())
+	t.OK(d.Close()) // of graph and executable too
+	if ran != 5 || told.Load() != 5 || d.Stats() != (cuda.Stats{}) {
+		t.Errorf("%d runs and %d told of 5 launches; left: %+v", ran, told.Load(), d.Stats())
+	}
+	t.Is(x.Launch(s), cuda.ErrClosed)
 }
 
 func noOverlap(t *T) {
