@@ -208,7 +208,8 @@ func streamValue[T any](s *Stream, op string, get func(driver.Driver, driver.Con
 	return v, s.ctx.result(op, r)
 }
 
-// Query reports whether all work queued on s so far is done. It does not wait. cuStreamQuery.
+// Query reports whether all work queued on s so far is done. It does not wait. On a stream that captures it is
+// ErrCaptureUnsupported, and the capture is invalid (CONTRACT CP-11). cuStreamQuery.
 func (s *Stream) Query() (done bool, err error) {
 	const op = "Stream.Query"
 	if err := s.begin(op); err != nil {
@@ -224,7 +225,8 @@ func (s *Stream) Query() (done bool, err error) {
 }
 
 // Sync waits until all work queued on s so far is done. It blocks the calling goroutine and a thread; see Wait for a limit.
-// A device error of earlier work is returned, once the device has it (CONTRACT ST-04, ST-11). cuStreamSynchronize.
+// A device error of earlier work is returned, once the device has it (CONTRACT ST-04, ST-11). On a stream that captures it is
+// ErrCaptureUnsupported, and the capture is invalid (CONTRACT CP-11). cuStreamSynchronize.
 func (s *Stream) Sync() error {
 	const op = "Stream.Sync"
 	if err := s.begin(op); err != nil {
@@ -237,7 +239,8 @@ func (s *Stream) Sync() error {
 }
 
 // Wait waits until all work queued on s so far is done or ctx ends, whichever is first; if ctx ends, it returns an error that
-// wraps ctx's, and the stream's work goes on. No thread waits meanwhile (CONTRACT ST-04).
+// wraps ctx's, and the stream's work goes on. No thread waits meanwhile (CONTRACT ST-04). On a stream that captures it is
+// ErrCapturing, and the capture stays valid.
 func (s *Stream) Wait(ctx context.Context) error {
 	const op = "Stream.Wait"
 	if ctx == nil {
@@ -266,7 +269,7 @@ func (s *Stream) Wait(ctx context.Context) error {
 }
 
 // Close destroys s. It returns at once: queued work completes first, and none of it is lost (CONTRACT ST-05, HL-23). Every
-// later use of s is ErrClosed, but for Close. On a default or borrowed stream, which is not ours, it ends only this Stream.
+// later use of s is ErrClosed, but for Close. In the middle of a capture the stream is destroyed when that ends. On a default or borrowed stream, which is not ours, it ends only this Stream.
 func (s *Stream) Close() error {
 	if s == nil || s.res == nil {
 		return nil

@@ -106,7 +106,8 @@ func elsewhere(fn func()) {
 }
 
 func nothingBeforeLaunch(t *T) {
-	s, b, host := t.Stream(), t.Buffer(64), make([]byte, 64)
+	s, b, host := t.Stream(), t.Buffer(64), t.Pinned(64).Bytes()
+	clear(host)
 	t.OK(s.Memset(b, 1))
 	t.Sync(s)
 	ran := false
@@ -133,14 +134,16 @@ func nothingBeforeLaunch(t *T) {
 
 func liveAndCaptured(t *T) {
 	a, b, log := t.Buffer(64), t.Buffer(64), t.Buffer(64)
+	in := cuda.PinnedSlice[uint32](t.Pinned(64))
+	copy(in, slices.Repeat([]uint32{5}, 16))
 	work := func(q cuda.Queue, out []byte) error {
 		return errors.Join(
-			cuda.CopyToDevice(q, a, slices.Repeat([]uint32{5}, 16)),
+			cuda.CopyToDevice(q, a, in),
 			q.Launch(t.Kernel("increment"), cuda.Grid1D(16, 16), a, uint32(16)),
 			q.CopyBuffer(b, a), q.Memset16(log, 3), q.Memset32(log, 4),
 			cuda.CopyToHost(q, out, b))
 	}
-	s, live, captured := t.Stream(), make([]byte, 64), make([]byte, 64)
+	s, live, captured := t.Stream(), t.Pinned(64).Bytes(), t.Pinned(64).Bytes()
 	t.OK(work(s, live))
 	t.Sync(s)
 	x := t.Exec(t.Capture(func(q *cuda.GraphBuilder) error { return work(q, captured) }))

@@ -1,6 +1,7 @@
 package cudatest
 
 import (
+	"bytes"
 	"errors"
 	"runtime"
 	"strings"
@@ -23,6 +24,7 @@ var hostNodeCases = []Case{
 	{ID: "GR-05", Name: "no overlap", Run: noOverlap},
 	{ID: "GR-05", Name: "launched from many goroutines", Run: manyLaunchers},
 	{ID: "GR-08", Name: "operands", Run: operandsRetained},
+	{ID: "GR-08", Name: "ordinary memory", Run: ordinaryMemory},
 	{ID: "GR-10", Name: "panic", Run: panicInOneLaunch},
 	{ID: "GR-05", Name: "wrong launch", Run: wrongLaunch},
 }
@@ -221,7 +223,7 @@ func graphDropped(t *T) {
 }
 
 func closedAfterLaunch(t *T) {
-	s, out := t.Stream(), make([]byte, 1<<16)
+	s, out := t.Stream(), t.Pinned(1<<16).Bytes()
 	buf, ran := t.Buffer(1<<16), 0
 	for range 50 {
 		g, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
@@ -355,6 +357,36 @@ func operandsRetained(t *T) {
 	}
 	t.OK(x.Close())
 	t.Eventually("the operands are freed", func() bool { return t.Driver.Stats() == before })
+}
+
+// ordinaryMemory: nobody but the graph holds the slice that is copied. A driver may refuse to capture such a copy.
+func ordinaryMemory(t *T) {
+	s, buf, out := t.Stream(), t.Buffer(1<<16), t.Pinned(1<<16).Bytes()
+	g, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
+		return errors.Join(
+			cuda.CopyToDevice(b, buf, bytes.Repeat([]byte{7}, 1<<16)),
+			cuda.CopyToHost(b, out, buf))
+	})
+	if err != nil {
+		t.Is(err, cuda.ErrCaptureUnsupported)
+		t.Logf("the driver does not capture copies of ordinary memory: %v", err)
+		t.Works(s)
+		return
+	}
+	t.Cleanup(func() { g.Close() })
+	x := t.Exec(g)
+	for range 3 {
+		clear(out)
+		for range 3 {
+			runtime.GC()
+			_ = bytes.Repeat([]byte{9}, 1<<16) // takes the place of what has been collected
+		}
+		t.OK(x.Launch(s))
+		t.Sync(s)
+		if out[0] != 7 || out[1<<16-1] != 7 {
+			t.Fatalf("copied %d and %d, want 7", out[0], out[1<<16-1])
+		}
+	}
 }
 
 func panicInOneLaunch(t *T) {
