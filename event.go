@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -150,13 +151,20 @@ func (e *Event) Wait(ctx context.Context) error {
 // failed; ask Query which. If e cannot be waited for (closed, say) the channel is closed already. No thread waits
 // (CONTRACT EV-03). The event must not be recorded again while it is waited for.
 func (e *Event) Done() <-chan struct{} {
-	closed := make(chan struct{})
 	done, err := e.notify("Event.Done")
-	if err != nil {
-		close(closed)
-		return closed
+	if err == nil {
+		return done.ch
 	}
-	return done.ch
+	ch := make(chan struct{})
+	if errors.Is(err, ErrNotPermitted) { // a goroutine may ask where a host function may not
+		go func() {
+			<-e.Done()
+			close(ch)
+		}()
+	} else {
+		close(ch)
+	}
+	return ch
 }
 
 // notify holds e open until it is complete.

@@ -125,7 +125,11 @@ func (d *Driver) runHostFunc(data uint64) {
 		return
 	}
 	var failure error
+	returned := false
 	defer func() { // also when the function leaves by Goexit
+		if e, panicked := failure.(*PanicError); !returned && panicked && e.Value != ErrGoexit {
+			d.goexit(e) // a panic on the way out of a Goexit: recovering it does not stop the Goexit
+		}
 		d.resolve(fn, failure)
 		d.funcs.Finish(h)
 	}()
@@ -136,4 +140,5 @@ func (d *Driver) runHostFunc(data uint64) {
 		}
 		failure = e
 	})
+	returned = true
 }

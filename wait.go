@@ -17,12 +17,15 @@ type completion struct {
 // notify waits for e without a thread. release is called once when e is no longer needed, also on an error.
 func (c *Context) notify(op string, e driver.Event, release func()) (*completion, error) {
 	done := &completion{ch: make(chan struct{})}
+	c.drv.notices.add()
 	r := c.drv.drv.NotifyEvent(c.raw, e, func(r driver.Result) {
+		defer c.drv.notices.done()
 		done.r = r
 		release()
 		close(done.ch)
 	})
 	if r != driver.Success {
+		defer c.drv.notices.done()
 		release()
 		return nil, c.result(op, r)
 	}
@@ -33,11 +36,15 @@ func (c *Context) notify(op string, e driver.Event, release func()) (*completion
 func (c *Context) await(op string, ctx context.Context, done *completion) error {
 	select {
 	case <-done.ch:
-		c.drv.funcs.Observe()
-		return c.result(op, done.r)
 	case <-ctx.Done():
-		return fmt.Errorf("cuda: %s: %w", op, ctx.Err())
+		select {
+		case <-done.ch: // both: then it is done
+		default:
+			return fmt.Errorf("cuda: %s: %w", op, ctx.Err())
+		}
 	}
+	c.drv.funcs.Observe()
+	return c.result(op, done.r)
 }
 
 // eventPool keeps events of a context for the library's own use. They are made without timing.

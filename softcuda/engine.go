@@ -172,6 +172,7 @@ func (m *machine) fail(c *context, r driver.Result) {
 		return
 	}
 	c.lost = r
+	c.dead.Store(true)
 	for s := range c.busy {
 		s.running = false
 		for o := s.first; o != nil; o = o.next {
