@@ -116,15 +116,16 @@ func (s *service) look() {
 			return
 		}
 		t, start := s.queue[0], now
-		again, done := t.look(now)
-		now = time.Now()
+		again, done := t.look(start)
 		if done {
 			heap.Pop(&s.queue)
+			now = time.Now()
 			continue
 		}
-		s.spent(now.Sub(start))
-		t.due = now.Add(max(again, s.fair()))
+		t.due = start.Add(max(again, s.fair()))
 		heap.Fix(&s.queue, 0)
+		now = time.Now()
+		s.spent(now.Sub(start))
 	}
 }
 
@@ -137,7 +138,7 @@ func (s *service) spent(d time.Duration) {
 // fair is how long to leave a task alone where there are many, so that looking at them all takes a quarter of a processor,
 // however many wait. Few may be looked at without a pause.
 func (s *service) fair() time.Duration {
-	const few, share, most = 8, 4, 20 * time.Millisecond
+	const few, share, most = 8, 4, 100 * time.Millisecond
 	if len(s.queue) <= few {
 		return 0
 	}
