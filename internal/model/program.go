@@ -86,17 +86,6 @@ type Program struct {
 	Ops     []Op
 }
 
-// Marks is how many marks p leaves, and a number above all of them.
-func (p *Program) Marks() (n, above int) {
-	for _, o := range p.Ops {
-		if o.Marks() {
-			n++
-			above = max(above, o.N+1)
-		}
-	}
-	return n, above
-}
-
 // String writes p as a list of calls.
 func (p *Program) String() string {
 	var b strings.Builder

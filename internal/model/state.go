@@ -1,15 +1,10 @@
 package model
 
-import "math/bits"
-
 // Set is a set of marks.
 type Set uint64
 
 // Has reports whether mark n is in s.
 func (s Set) Has(n int) bool { return s&(1<<n) != 0 }
-
-// Len is how many marks s has.
-func (s Set) Len() int { return bits.OnesCount64(uint64(s)) }
 
 // work is what something stands behind: certainly, and possibly.
 type work struct{ must, may Set }
@@ -140,7 +135,7 @@ func (m *State) held(s Set) bool { return m.shut != 0 && s&^m.known&m.hosts != 0
 func (m *State) Apply(o Op, got Answer) (wrong string) {
 	want := m.Next(o)
 	if want != got && !(want == Any && (got == Done || got == NotReady)) {
-		return o.String() + " answered " + got.String() + ", want " + want.String()
+		return "answered " + got.String() + ", want " + want.String()
 	}
 	if got != Closed {
 		m.apply(o, got)
@@ -150,3 +145,6 @@ func (m *State) Apply(o Op, got Answer) (wrong string) {
 
 // OpenAll opens the gates that are still shut.
 func (m *State) OpenAll() { m.shut = 0 }
+
+// Known are the marks that must be there by now: a sync or a query has said so.
+func (m *State) Known() Set { return m.known }

@@ -63,3 +63,18 @@ func (u *run) sights() *[model.Most]model.Sight {
 	}
 	return seen
 }
+
+// promised compares what a sync or query has just said to be complete with what is there.
+func (u *run) promised() (wrong string) {
+	known := u.m.Known()
+	if known == u.kept {
+		return ""
+	}
+	u.kept = known
+	for n, s := range u.sights() {
+		if known.Has(n) && s.Times == 0 {
+			return fmt.Sprintf("mark %d has not come yet", n)
+		}
+	}
+	return ""
+}
