@@ -50,7 +50,7 @@ func Run(t *testing.T, cfg Config) {
 func openRig(t *testing.T, cfg Config) *rig {
 	drv, err := cfg.Open()
 	if err != nil {
-		if os.Getenv("HOSTLAUNCH_REQUIRE_GPU") != "" {
+		if setting("HOSTLAUNCH_REQUIRE_GPU", 0) > 0 {
 			t.Fatal(err)
 		}
 		t.Skipf("no GPU: %v", err)
