@@ -266,6 +266,35 @@ func TestNotifyStopBeside(t *testing.T) {
 	eventually(t, time.Second, "the service ends", func() bool { return !serving() })
 }
 
+// TestNotifyStopWhileAsked: who stops while the event is being asked is told afterwards, for it may then be destroyed.
+func TestNotifyStopWhileAsked(t *testing.T) {
+	var list polls
+	told := 0
+	w := &waiter{func(r driver.Result) {
+		if told++; r != driver.ErrorNotReady {
+			t.Error(r)
+		}
+	}}
+	p, first := list.join(event, w)
+	if !first || !p.begin() {
+		t.Fatal("nobody waits")
+	}
+	if p.stop(w); told != 0 {
+		t.Error("told while the event was in use")
+	}
+	other, late := &waiter{func(driver.Result) { t.Error("told too early") }}, false
+	if _, late = list.join(event, other); late {
+		t.Error("another poll of an event that is in use")
+	}
+	if done := p.end(driver.ErrorNotReady); done != nil || told != 1 {
+		t.Errorf("told %d times; over: %v, while another one waits", told, done != nil)
+	}
+	other.tell = func(driver.Result) { told++ }
+	if p.stop(other); told != 2 || p.begin() || len(list.by) != 0 {
+		t.Errorf("told %d times in all, %d polls left", told, len(list.by))
+	}
+}
+
 // TestPatience: short waits are seen at once, long ones with about a sixteenth of delay, no more often than a thousand times
 // a second.
 func TestPatience(t *testing.T) {
