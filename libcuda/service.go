@@ -80,7 +80,7 @@ func (s *service) run() {
 	for s.take() {
 		s.look()
 		if len(s.queue) > 0 {
-			s.pause(time.Until(s.queue[0].due))
+			s.pause(s.rest())
 		}
 	}
 }
@@ -143,6 +143,17 @@ func (s *service) fair() time.Duration {
 		return 0
 	}
 	return min(time.Duration(len(s.queue))*s.cost*share, most)
+}
+
+// rest is how long there is nothing to look at. Where there are many tasks, those due soon after each other are looked at
+// together, since a sleep costs more than a look.
+func (s *service) rest() time.Duration {
+	const parts = 16
+	d := time.Until(s.queue[0].due)
+	if d <= 0 {
+		return 0
+	}
+	return max(d, s.fair()/parts)
 }
 
 // pause waits for d, or until something is added. The runtime's timers are no good for the shortest times: in an idle process
