@@ -66,6 +66,12 @@ func (o Op) String() string { return fmt.Sprintf(format[o.Kind]+"%.[5]s", o.S, o
 // Marks reports whether o leaves a mark.
 func (o Op) Marks() bool { return o.Kind == Kernel || o.Kind == Host || o.Kind == Gate }
 
+// UsesStream reports whether o is a call of stream S.
+func (o Op) UsesStream() bool { return strings.HasPrefix(format[o.Kind], "s%[1]d") }
+
+// UsesEvent reports whether o is a call of event E, or with it.
+func (o Op) UsesEvent() bool { return strings.Contains(format[o.Kind], "e%[3]d") }
+
 // Stream is what kind of stream a program has.
 type Stream uint8
 

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/hostlaunch/cuda"
-	"github.com/hostlaunch/cuda/internal/model"
 )
 
 // Config is what a driver package's test hands Run.
@@ -84,48 +83,4 @@ func try(t *testing.T, r *rig, seed uint64) bool {
 	}
 	t.Errorf("seed %d: %s. Shrunk to %d operations, of which %s:\n%v", seed, wrong, len(small.Ops), again, small)
 	return false
-}
-
-// tries is how often a program is run to see it go wrong again; the order of things may be right by chance.
-const tries = 100
-
-// shrink removes operations from p for as long as it goes wrong, and says how. "": it never did again.
-func shrink(p *model.Program, run func(*model.Program) string) (small *model.Program, wrong string) {
-	const longest = 30 * time.Second
-	end := time.Now().Add(longest)
-	fails := func(p *model.Program) string {
-		for range tries {
-			if wrong := run(p); wrong != "" || time.Now().After(end) {
-				return wrong
-			}
-		}
-		return ""
-	}
-	if wrong = fails(p); wrong == "" {
-		return p, ""
-	}
-	for size := len(p.Ops) / 2; size > 0; {
-		shorter := false
-		for at := 0; at+size <= len(p.Ops); {
-			q := without(p, at, size)
-			if again := ""; q.Valid() {
-				if again = fails(q); again != "" {
-					p, wrong, shorter = q, again, true
-					continue
-				}
-			}
-			at++
-		}
-		if !shorter {
-			size /= 2
-		}
-	}
-	return p, wrong
-}
-
-// without is p without n operations.
-func without(p *model.Program, at, n int) *model.Program {
-	q := *p
-	q.Ops = append(append([]model.Op(nil), p.Ops[:at]...), p.Ops[at+n:]...)
-	return &q
 }
