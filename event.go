@@ -133,8 +133,9 @@ func (e *Event) Sync() error {
 	return e.ctx.result(op, r)
 }
 
-// Wait is Sync with a limit: it returns an error that wraps ctx's when ctx ends first. No thread waits meanwhile. The event
-// must not be recorded again while it is waited for.
+// Wait is Sync with a limit: it returns an error that wraps ctx's when ctx ends first, and leaves nothing of the wait behind.
+// No thread waits meanwhile, however many goroutines do (CONTRACT EV-03). The event must not be recorded again while it is
+// waited for: which of the records the wait is then for differs between drivers.
 func (e *Event) Wait(ctx context.Context) error {
 	const op = "Event.Wait"
 	if ctx == nil {
@@ -149,7 +150,7 @@ func (e *Event) Wait(ctx context.Context) error {
 
 // Done returns a channel that is closed when what e's latest record captured is done, or can no longer be because the context
 // failed; ask Query which. If e cannot be waited for (closed, say) the channel is closed already. No thread waits
-// (CONTRACT EV-03). The event must not be recorded again while it is waited for.
+// (CONTRACT EV-03). The event must not be recorded again while it is waited for; see Wait.
 func (e *Event) Done() <-chan struct{} {
 	done, err := e.notify("Event.Done")
 	if err == nil {
