@@ -22,6 +22,10 @@ func (c *Context) StreamOf(x interface{ CUDAStream() uintptr }) (*Stream, error)
 			return nil, err
 		}
 		defer s.end()
+		if c != nil && s.ctx.drv != c.drv {
+			return nil, failf(op, ErrInvalidValue, "x belongs to %s and the context to %s; use one Driver for both", s.ctx.describe(), c.describe())
+		}
+		c = s.ctx // also for a default stream, whose handle does not tell
 	}
 	return c.borrow(op, driver.Stream(x.CUDAStream()), x)
 }

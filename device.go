@@ -20,12 +20,16 @@ func (d *Driver) openDevice(op string, i driver.Device) (*Device, error) {
 		return nil, NewError(op, r, "no primary context for "+name)
 	}
 	pageable, _ := d.drv.DeviceGetAttribute(driver.AttrPageableMemoryAccess, i)
-	c := &Context{drv: d, device: i, ordinal: int(i), raw: raw, pageable: pageable != 0}
-	c.release = func() { d.drv.DevicePrimaryCtxRelease(i) }
-	dev := &Device{Context: c, name: name}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.contexts[raw], d.devices[i] = c, dev
+	c := d.contexts[raw] // known already if a stream of it was borrowed
+	if c == nil {
+		c = &Context{drv: d, device: i, ordinal: int(i), raw: raw, pageable: pageable != 0}
+		d.contexts[raw] = c
+	}
+	c.release = func() { d.drv.DevicePrimaryCtxRelease(i) }
+	dev := &Device{Context: c, name: name}
+	d.devices[i] = dev
 	return dev, nil
 }
 

@@ -19,6 +19,7 @@ type Driver struct {
 	version Version
 
 	funcs     hostfn.Table // host functions that wait to run
+	notices   tally        // NotifyEvents in progress
 	reports   tally        // OnDone, OnPanic and OnLost in progress
 	resources registry
 	retired   retireList
@@ -56,7 +57,7 @@ func NewDriver(impl driver.Driver, opts ...Option) (*Driver, error) {
 		return nil, NewError(op, r, "the driver does not tell its devices")
 	}
 	d.version, d.devices = Version(v), make([]*Device, n)
-	impl.Attach(driver.Upcalls{HostFunc: d.runHostFunc, Lost: d.contextLost, Pending: d.pending, Log: d.opts.log().Error})
+	impl.Attach(driver.Upcalls{HostFunc: d.runHostFunc, Lost: d.contextLost, Pending: d.pending, Log: d.logError})
 	return d, nil
 }
 
@@ -189,6 +190,11 @@ func (d *Driver) Shutdown(ctx context.Context) error {
 	select {
 	case <-d.down:
 		return nil
+	default:
+	}
+	select {
+	case <-d.down:
+		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("cuda: %s: %w; still waiting for %s", op, ctx.Err(), d.stuck())
 	}
@@ -228,6 +234,7 @@ func (d *Driver) finishQuiet() {
 	<-d.endings.idle()
 	d.retired.drain(false) // what graphs held
 	<-d.resources.left.idle()
+	<-d.notices.idle() // a Wait that its context ended has its event there still
 	for _, c := range d.allContexts() {
 		c.events.drain(c)
 		c.release()

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -133,8 +134,9 @@ func (e *Event) Sync() error {
 	return e.ctx.result(op, r)
 }
 
-// Wait is Sync with a limit: it returns an error that wraps ctx's when ctx ends first. No thread waits meanwhile. The event
-// must not be recorded again while it is waited for.
+// Wait is Sync with a limit: it returns an error that wraps ctx's when ctx ends first, and leaves nothing of the wait behind.
+// No thread waits meanwhile, however many goroutines do (CONTRACT EV-03). The event must not be recorded again while it is
+// waited for: which of the records the wait is then for differs between drivers.
 func (e *Event) Wait(ctx context.Context) error {
 	const op = "Event.Wait"
 	if ctx == nil {
@@ -149,15 +151,22 @@ func (e *Event) Wait(ctx context.Context) error {
 
 // Done returns a channel that is closed when what e's latest record captured is done, or can no longer be because the context
 // failed; ask Query which. If e cannot be waited for (closed, say) the channel is closed already. No thread waits
-// (CONTRACT EV-03). The event must not be recorded again while it is waited for.
+// (CONTRACT EV-03). The event must not be recorded again while it is waited for; see Wait.
 func (e *Event) Done() <-chan struct{} {
-	closed := make(chan struct{})
 	done, err := e.notify("Event.Done")
-	if err != nil {
-		close(closed)
-		return closed
+	if err == nil {
+		return done.ch
 	}
-	return done.ch
+	ch := make(chan struct{})
+	if errors.Is(err, ErrNotPermitted) { // a goroutine may ask where a host function may not
+		go func() {
+			<-e.Done()
+			close(ch)
+		}()
+	} else {
+		close(ch)
+	}
+	return ch
 }
 
 // notify holds e open until it is complete.

@@ -146,7 +146,11 @@ func (e *execRuns) end(c *Context) {
 		c.events.put(e.event)
 		d.endings.done()
 	}
-	if !e.launched || c.drv.drv.NotifyEvent(c.raw, e.event, func(driver.Result) { release() }) != driver.Success {
+	if !e.launched {
+		release()
+		return
+	}
+	if _, r := c.drv.drv.NotifyEvent(c.raw, e.event, func(driver.Result) { release() }); r != driver.Success {
 		release()
 	}
 }

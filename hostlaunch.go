@@ -158,6 +158,12 @@ func (d *Driver) runHostNode(h hostfn.Handle) {
 
 // callHostFunc runs fn and notes in failure how it ended if it did not return.
 func (d *Driver) callHostFunc(fn hostfn.Func, failure *error) {
+	returned := false
+	defer func() {
+		if e, panicked := (*failure).(*PanicError); !returned && panicked && e.Value != ErrGoexit {
+			d.goexit(e) // a panic on the way out of a Goexit: recovering it does not stop the Goexit
+		}
+	}()
 	hostfn.Call(fn.Run, func(out hostfn.Outcome) {
 		e := &PanicError{Name: funcName(fn), Site: siteName(fn.Site), Value: out.Panic, Stack: out.Stack}
 		if out.Goexit {
@@ -165,4 +171,5 @@ func (d *Driver) callHostFunc(fn hostfn.Func, failure *error) {
 		}
 		*failure = e
 	})
+	returned = true
 }

@@ -24,6 +24,8 @@ var allowed = map[string][]string{
 	"internal/gen":         {},
 	"internal/cudatest":    {""},
 	"internal/testkernels": {"softcuda"},
+	"internal/model":       {},
+	"internal/modeltest":   {"", "internal/model"},
 	"internal/bench":       {"", "libcuda", "internal/testkernels"},
 	"examples/":            {"", "anycuda", "softcuda"},
 }

@@ -55,10 +55,16 @@ func runReport(d *Driver, hook string, fn func()) {
 	defer d.reports.done()
 	defer func() {
 		if v := recover(); v != nil {
-			d.opts.log().Error("cuda: "+hook+" panicked", "panic", v, "stack", string(debug.Stack()))
+			d.logError("cuda: "+hook+" panicked", "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
 	fn()
+}
+
+// logError logs, and contains a panic of the program's handler: it may run where nothing else would.
+func (d *Driver) logError(msg string, args ...any) {
+	defer func() { recover() }()
+	d.opts.log().Error(msg, args...)
 }
 
 // inReport reports whether the calling goroutine is inside a hook.

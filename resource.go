@@ -187,6 +187,9 @@ func (l *retireList) drain(onlyUrgent bool) {
 // closeHandle is the Close of every public object. Inside a host function the handle is freed later, by an ordinary
 // goroutine (CONTRACT HL-06); either way the object is closed when it returns.
 func closeHandle(r *resource) error {
+	if r == nil {
+		return nil // a zero value of the public type
+	}
 	d := r.ctx.drv
 	if !d.drv.InHostFunction() {
 		return r.close()

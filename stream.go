@@ -95,11 +95,11 @@ func (c *Context) checkPriority(op string, o *streamOptions) error {
 	if o.priority == 0 {
 		return nil
 	}
-	least, greatest, err := c.StreamPriorities()
-	if err != nil {
+	least, greatest, r := c.drv.drv.CtxGetStreamPriorityRange(c.raw)
+	if err := c.result(op, r); err != nil {
 		return err
 	}
-	if in := min(max(o.priority, greatest), least); in != o.priority {
+	if in := min(max(o.priority, int(greatest)), int(least)); in != o.priority {
 		if !o.clamp {
 			return failf(op, ErrInvalidValue, "priority %d is out of the range %d to %d; use one in range, or add Clamp()", o.priority, greatest, least)
 		}

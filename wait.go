@@ -10,34 +10,44 @@ import (
 
 // completion is an event that is being waited for.
 type completion struct {
-	ch chan struct{} // closed when complete
-	r  driver.Result // valid then
+	ch   chan struct{} // closed when complete, or stopped
+	r    driver.Result // valid then
+	stop func()        // ends the wait
 }
 
 // notify waits for e without a thread. release is called once when e is no longer needed, also on an error.
 func (c *Context) notify(op string, e driver.Event, release func()) (*completion, error) {
 	done := &completion{ch: make(chan struct{})}
-	r := c.drv.drv.NotifyEvent(c.raw, e, func(r driver.Result) {
+	c.drv.notices.add()
+	stop, r := c.drv.drv.NotifyEvent(c.raw, e, func(r driver.Result) {
+		defer c.drv.notices.done()
 		done.r = r
 		release()
 		close(done.ch)
 	})
 	if r != driver.Success {
+		defer c.drv.notices.done()
 		release()
 		return nil, c.result(op, r)
 	}
+	done.stop = stop
 	return done, nil
 }
 
-// await waits for done or ctx.
+// await waits for done or ctx. If ctx ends first, nothing of the wait is left behind.
 func (c *Context) await(op string, ctx context.Context, done *completion) error {
 	select {
 	case <-done.ch:
-		c.drv.funcs.Observe()
-		return c.result(op, done.r)
 	case <-ctx.Done():
-		return fmt.Errorf("cuda: %s: %w", op, ctx.Err())
+		select {
+		case <-done.ch: // both: then it is done
+		default:
+			done.stop()
+			return fmt.Errorf("cuda: %s: %w", op, ctx.Err())
+		}
 	}
+	c.drv.funcs.Observe()
+	return c.result(op, done.r)
 }
 
 // eventPool keeps events of a context for the library's own use. They are made without timing.

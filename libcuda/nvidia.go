@@ -22,6 +22,7 @@ type nvidia struct {
 	upcalls atomic.Pointer[driver.Upcalls]
 
 	service  service
+	polls    polls
 	contexts contexts
 	shut     sync.Once
 }

@@ -3,6 +3,7 @@
 package libcuda
 
 import (
+	"container/heap"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +22,9 @@ type service struct {
 
 	wake chan struct{}  // has the goroutine see to added
 	done sync.WaitGroup // the goroutine
+
+	queue taskQueue     // the goroutine's own
+	cost  time.Duration // of a look, lately; the goroutine's own
 }
 
 // A task is something to look at, from due on. look returns how long to wait before the next time; it is over when done.
@@ -72,61 +76,84 @@ func (s *service) end() {
 }
 
 func (s *service) run() {
-	var tasks []*task
-	for {
-		var more bool
-		if tasks, more = s.take(tasks); !more {
-			return
-		}
-		tasks = look(tasks)
-		if len(tasks) > 0 {
-			s.pause(time.Until(soonest(tasks)))
+	defer exactSleep()()
+	for s.take() {
+		s.look()
+		if len(s.queue) > 0 {
+			s.pause(s.rest())
 		}
 	}
 }
 
 // take adds what has been added. With nothing left to look at, or after end, it reports false, and the goroutine counts as
 // gone.
-func (s *service) take(tasks []*task) (_ []*task, more bool) {
+func (s *service) take() (more bool) {
 	s.mu.Lock()
-	tasks = append(tasks, s.added...)
+	added := s.added
 	s.added = nil
-	more = len(tasks) > 0 && !s.ended
+	more = len(s.queue)+len(added) > 0 && !s.ended
+	if !more { // whoever adds now starts another goroutine, which has the queue
+		added, s.queue = append(added, s.queue...), nil
+	}
 	s.running = more
 	s.mu.Unlock()
-	if !more {
-		for _, t := range tasks {
+	for _, t := range added {
+		if more {
+			heap.Push(&s.queue, t)
+		} else {
 			t.drop()
 		}
 	}
-	return tasks, more
+	return more
 }
 
-// look looks at the tasks that are due, and returns those that are not over.
-func look(tasks []*task) []*task {
-	kept := tasks[:0]
-	for _, t := range tasks {
-		if now := time.Now(); !now.Before(t.due) {
-			again, done := t.look(now)
-			if done {
-				continue
-			}
-			t.due = now.Add(again)
+// look looks at tasks that are due: at some, so that new ones need not wait for very many old ones.
+func (s *service) look() {
+	const most = 64
+	now := time.Now()
+	for range most {
+		if len(s.queue) == 0 || now.Before(s.queue[0].due) {
+			return
 		}
-		kept = append(kept, t)
+		t, start := s.queue[0], now
+		again, done := t.look(start)
+		if done {
+			heap.Pop(&s.queue)
+			now = time.Now()
+			continue
+		}
+		t.due = start.Add(max(again, s.fair()))
+		heap.Fix(&s.queue, 0)
+		now = time.Now()
+		s.spent(now.Sub(start))
 	}
-	clear(tasks[len(kept):])
-	return kept
 }
 
-func soonest(tasks []*task) time.Time {
-	at := tasks[0].due
-	for _, t := range tasks {
-		if t.due.Before(at) {
-			at = t.due
-		}
+// spent notes what a look took. One that took very long was interrupted.
+func (s *service) spent(d time.Duration) {
+	const most, lately = 20 * time.Microsecond, 64
+	s.cost += (min(d, most) - s.cost) / lately
+}
+
+// fair is how long to leave a task alone where there are many, so that looking at them all takes a quarter of a processor,
+// however many wait. Few may be looked at without a pause.
+func (s *service) fair() time.Duration {
+	const few, share, most = 8, 4, 100 * time.Millisecond
+	if len(s.queue) <= few {
+		return 0
 	}
-	return at
+	return min(time.Duration(len(s.queue))*s.cost*share, most)
+}
+
+// rest is how long there is nothing to look at. Where there are many tasks, those due soon after each other are looked at
+// together, since a sleep costs more than a look.
+func (s *service) rest() time.Duration {
+	const parts = 16
+	d := time.Until(s.queue[0].due)
+	if d <= 0 {
+		return 0
+	}
+	return max(d, s.fair()/parts)
 }
 
 // pause waits for d, or until something is added. The runtime's timers are no good for the shortest times: in an idle process
@@ -148,4 +175,30 @@ func (s *service) pause(d time.Duration) {
 	case <-s.wake:
 	case <-timer.C:
 	}
+}
+
+// exactSleep has the thread's sleeps end when they should, rather than the usual 50 µs later, until restore is called. The
+// goroutine is locked to its thread.
+func exactSleep() (restore func()) {
+	const setSlack, finest, usual = 29 /* PR_SET_TIMERSLACK */, 1, 0
+	set := func(ns uintptr) { syscall.RawSyscall(syscall.SYS_PRCTL, setSlack, ns, 0) } // refused: sleeps are longer, no more
+	set(finest)
+	return func() { set(usual) }
+}
+
+// taskQueue is a heap of tasks, the next one due in front.
+type taskQueue []*task
+
+// Len implements heap.Interface, like the methods that follow.
+func (q taskQueue) Len() int           { return len(q) }
+func (q taskQueue) Less(i, j int) bool { return q[i].due.Before(q[j].due) }
+func (q taskQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q *taskQueue) Push(t any)        { *q = append(*q, t.(*task)) }
+func (q *taskQueue) Pop() any {
+	old := *q
+	last := len(old) - 1
+	t := old[last]
+	old[last] = nil
+	*q = old[:last]
+	return t
 }

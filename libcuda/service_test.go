@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -90,7 +91,7 @@ func TestNotifyEvent(t *testing.T) {
 	var first, times atomic.Int64
 	for range 10 {
 		told.Add(1)
-		r := nv.NotifyEvent(ctx, event, func(r driver.Result) {
+		_, r := nv.NotifyEvent(ctx, event, func(r driver.Result) {
 			first.Add(int64(r))
 			times.Add(1)
 			told.Done()
@@ -142,7 +143,7 @@ func TestNotifyShut(t *testing.T) {
 	if got.Load() != int64(driver.ErrorDeinitialized) {
 		t.Errorf("told %d", got.Load())
 	}
-	if r := nv.NotifyEvent(ctx, event, func(driver.Result) { t.Error("told") }); r != driver.ErrorDeinitialized {
+	if _, r := nv.NotifyEvent(ctx, event, func(driver.Result) { t.Error("told") }); r != driver.ErrorDeinitialized {
 		t.Errorf("after Shut: %d", r)
 	}
 	if serving() {
@@ -150,11 +151,156 @@ func TestNotifyShut(t *testing.T) {
 	}
 }
 
-// TestPatience: short waits are seen at once, long ones with about an eighth of delay, no more often than a thousand times a
-// second.
+// TestNotifyShares: an event that very many wait for is asked as often as if one did.
+func TestNotifyShares(t *testing.T) {
+	f := newFake(t)
+	nv := f.open(driver.Upcalls{})
+	f.set(knobEvent, int64(driver.ErrorNotReady))
+	var told atomic.Int64
+	for range 1000 {
+		nv.NotifyEvent(ctx, event, func(driver.Result) { told.Add(1) })
+	}
+	time.Sleep(50 * time.Millisecond)
+	before := f.get(knobPolls)
+	const long = 100
+	time.Sleep(long * time.Millisecond)
+	if n := f.get(knobPolls) - before; n == 0 || n > long+10 {
+		t.Errorf("asked %d times in %d ms", n, long)
+	}
+	f.set(knobEvent, 0)
+	eventually(t, time.Second, "all are told", func() bool { return told.Load() == 1000 })
+}
+
+// TestNotifyMany: asking ten thousand events leaves most of a processor alone, and all are told soon.
+func TestNotifyMany(t *testing.T) {
+	f := newFake(t)
+	nv := f.open(driver.Upcalls{})
+	f.set(knobEvent, int64(driver.ErrorNotReady))
+	const n = 10_000
+	var told atomic.Int64
+	for i := range driver.Event(n) {
+		nv.NotifyEvent(ctx, event+i, func(driver.Result) { told.Add(1) })
+	}
+	time.Sleep(50 * time.Millisecond)
+	const long = 300 * time.Millisecond
+	before := processorTime(t)
+	time.Sleep(long)
+	used := processorTime(t) - before
+	if used > long*2/3 {
+		t.Errorf("%v of processor time in %v", used, long)
+	}
+	f.set(knobEvent, 0)
+	start := time.Now()
+	eventually(t, 5*time.Second, "all are told", func() bool { return told.Load() == n })
+	t.Logf("%d told within %v; %v of processor time in %v before", n, time.Since(start), used, long)
+}
+
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// TestNotifyStop: a wait that is stopped is told so, once, and the event is let go of.
+func TestNotifyStop(t *testing.T) {
+	f := newFake(t)
+	nv := f.open(driver.Upcalls{})
+	f.set(knobEvent, int64(driver.ErrorNotReady))
+	results := make(chan driver.Result, 10)
+	tell := func(r driver.Result) { results <- r }
+	stop, _ := nv.NotifyEvent(ctx, event, tell)
+	stopOther, _ := nv.NotifyEvent(ctx, event, tell)
+	time.Sleep(5 * time.Millisecond)
+	stop()
+	stop()
+	if r := <-results; r != driver.ErrorNotReady {
+		t.Error(r)
+	}
+	time.Sleep(5 * time.Millisecond)
+	if len(results) > 0 {
+		t.Error("told twice, or the other waiter was")
+	}
+	stopOther()
+	if r := <-results; r != driver.ErrorNotReady {
+		t.Error(r)
+	}
+	eventually(t, time.Second, "the service ends", func() bool { return !serving() })
+	f.set(knobEvent, 0)
+	stopDone, _ := nv.NotifyEvent(ctx, event, tell)
+	if r := <-results; r != driver.Success {
+		t.Error(r)
+	}
+	if stopDone(); len(results) > 0 {
+		t.Error("told twice")
+	}
+}
+
+// TestNotifyStopBeside: however stops, answers and new waits fall together, each is told once.
+func TestNotifyStopBeside(t *testing.T) {
+	f := newFake(t)
+	nv := f.open(driver.Upcalls{})
+	var told [4000]atomic.Int32
+	var all sync.WaitGroup
+	for i := range told {
+		if i%100 == 0 {
+			f.set(knobEvent, int64(i/100%2)*int64(driver.ErrorNotReady))
+		}
+		all.Add(1)
+		stop, r := nv.NotifyEvent(ctx, event+driver.Event(i%3), func(driver.Result) {
+			told[i].Add(1)
+			all.Done()
+		})
+		if r != driver.Success {
+			t.Fatal(r)
+		}
+		go stop()
+	}
+	all.Wait()
+	for i := range told {
+		if n := told[i].Load(); n != 1 {
+			t.Errorf("waiter %d was told %d times", i, n)
+		}
+	}
+	eventually(t, time.Second, "the service ends", func() bool { return !serving() })
+}
+
+// TestNotifyStopWhileAsked: who stops while the event is being asked is told afterwards, for it may then be destroyed.
+func TestNotifyStopWhileAsked(t *testing.T) {
+	var list polls
+	told := 0
+	w := &waiter{func(r driver.Result) {
+		if told++; r != driver.ErrorNotReady {
+			t.Error(r)
+		}
+	}}
+	p, first := list.join(event, w)
+	if !first || !p.begin() {
+		t.Fatal("nobody waits")
+	}
+	if p.stop(w); told != 0 {
+		t.Error("told while the event was in use")
+	}
+	other, late := &waiter{func(driver.Result) { t.Error("told too early") }}, false
+	if _, late = list.join(event, other); late {
+		t.Error("another poll of an event that is in use")
+	}
+	if done := p.end(driver.ErrorNotReady); done != nil || told != 1 {
+		t.Errorf("told %d times; over: %v, while another one waits", told, done != nil)
+	}
+	other.tell = func(driver.Result) { told++ }
+	if p.stop(other); told != 2 || p.begin() || len(list.by) != 0 {
+		t.Errorf("told %d times in all, %d polls left", told, len(list.by))
+	}
+}
+
+// TestPatience: short waits are seen at once, long ones with about a sixteenth of delay, no more often than a thousand times
+// a second.
 func TestPatience(t *testing.T) {
 	for waited, want := range map[time.Duration]time.Duration{
-		0: 0, 19 * time.Microsecond: 0, 20 * time.Microsecond: 10 * time.Microsecond, 800 * time.Microsecond: 100 * time.Microsecond,
+		0: 0, 39 * time.Microsecond: 0, 40 * time.Microsecond: 4 * time.Microsecond, 800 * time.Microsecond: 50 * time.Microsecond,
 		time.Second: time.Millisecond,
 	} {
 		if got := patience(waited); got != want {

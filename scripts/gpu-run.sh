@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the bundle that scripts/gpu-build.sh made, on a machine with an NVIDIA GPU; no Go is needed.
 #
-#   ./run.sh [folder for results] [what...]      what: example conformance bench; all of them, unless told otherwise
+#   ./run.sh [folder for results] [what...]      what: example conformance model bench; all of them, unless told otherwise
 #
 # LIMIT is the time that the conformance suite may take in each build (150s, unless set).
 # HOSTLAUNCH_REQUIRE_GPU says how many GPUs there must be (1, unless set): what would be skipped for want of one fails.
@@ -9,7 +9,7 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=$(mkdir -p "${1:-$here/results}" && cd "${1:-$here/results}" && pwd)
 shift || true
-what=${*:-example conformance bench}
+what=${*:-example conformance model bench}
 cd "$here"
 export HOSTLAUNCH_REQUIRE_GPU=${HOSTLAUNCH_REQUIRE_GPU:-1}
 failed=0
@@ -27,6 +27,10 @@ conformance() {
   echo "conformance, $1: $(grep -cE '^    --- PASS: TestConformance/' "$results/conformance.$1.txt") cases passed," \
     "$(grep -cE '^    --- FAIL: TestConformance/' "$results/conformance.$1.txt") failed," \
     "$(grep -cE '^    --- SKIP: TestConformance/' "$results/conformance.$1.txt") skipped"
+}
+
+model() { # random programs against the model of stream order
+  "./conformance.$1" -test.v -test.run '^TestModel$' -test.timeout ${LIMIT:-150s} 2>&1 | tee "$results/model.$1.txt" || failed=1
 }
 
 bench() {

@@ -17,9 +17,15 @@ type op struct {
 }
 
 type opExtra struct {
-	after  []*op                 // operations of other streams that wait for this one
-	record *record               // the event record that this operation completes
-	notify []func(driver.Result) // called when it is done
+	after   []*op     // operations of other streams that wait for this one
+	record  *record   // the event record that this operation completes
+	waiters []*waiter // told when it is done
+}
+
+// waiter is told when an operation is done.
+type waiter struct {
+	tell func(driver.Result)
+	at   int // in waiters
 }
 
 type opKind uint8
@@ -35,6 +41,14 @@ func (o *op) more() *opExtra {
 		o.extra = new(opExtra)
 	}
 	return o.extra
+}
+
+// whenDone has fn called, without mu, when o is done. mu is held.
+func (o *op) whenDone(fn func(driver.Result)) *waiter {
+	x := o.more()
+	w := &waiter{fn, len(x.waiters)}
+	x.waiters = append(x.waiters, w)
+	return w
 }
 
 // waitFor has o wait for before, unless that is done. mu is held.
@@ -120,8 +134,8 @@ func (m *machine) conclude(o *op, r driver.Result) {
 			m.settling = append(m.settling, a.owner)
 		}
 	}
-	for _, fn := range x.notify {
-		m.calls = append(m.calls, func() { fn(r) })
+	for _, w := range x.waiters {
+		m.calls = append(m.calls, func() { w.tell(r) })
 	}
 	o.extra = nil
 }
@@ -177,6 +191,7 @@ func (m *machine) fail(c *context, r driver.Result) {
 		return
 	}
 	c.lost = r
+	c.dead.Store(true)
 	for s := range c.busy {
 		s.running = false
 		for o := s.first; o != nil; o = o.next {
@@ -201,7 +216,7 @@ func (m *machine) wait(o *op) driver.Result {
 		return driver.Success
 	}
 	done := make(chan driver.Result, 1)
-	o.more().notify = append(o.more().notify, func(r driver.Result) { done <- r })
+	o.whenDone(func(r driver.Result) { done <- r })
 	m.unlock()
 	return <-done
 }
@@ -213,7 +228,7 @@ func (m *machine) waitAll(c *context, which func(*stream) bool) driver.Result {
 	for s := range c.busy {
 		if which(s) {
 			n++
-			s.last.more().notify = append(s.last.more().notify, func(r driver.Result) { done <- r })
+			s.last.whenDone(func(r driver.Result) { done <- r })
 		}
 	}
 	m.unlock()

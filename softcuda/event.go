@@ -166,20 +166,40 @@ func (m *machine) EventElapsedTime(_ driver.Context, start, end driver.Event) (f
 }
 
 // NotifyEvent implements driver.Events.
-func (m *machine) NotifyEvent(_ driver.Context, raw driver.Event, fn func(driver.Result)) driver.Result {
+func (m *machine) NotifyEvent(_ driver.Context, raw driver.Event, fn func(driver.Result)) (stop func(), r driver.Result) {
 	m.mu.Lock()
 	defer m.unlock()
 	e, r := m.event(raw)
-	switch {
-	case r != driver.Success:
-		return r
-	case e.latest != nil && e.latest.capture != nil:
-		m.calls = append(m.calls, func() { fn(driver.ErrorCapturedEvent) })
-	case e.latest == nil || e.latest.done:
-		m.calls = append(m.calls, func() { fn(driver.Success) })
-	default:
-		x := e.latest.op.more()
-		x.notify = append(x.notify, fn)
+	if r != driver.Success {
+		return nil, r
 	}
-	return driver.Success
+	if e.latest == nil || e.latest.done || e.latest.capture != nil {
+		r := driver.Success
+		if e.latest != nil && e.latest.capture != nil {
+			r = driver.ErrorCapturedEvent
+		}
+		m.calls = append(m.calls, func() { fn(r) })
+		return func() {}, driver.Success
+	}
+	o := e.latest.op
+	w := o.whenDone(fn)
+	return func() { m.stopWaiting(o, w) }, driver.Success
+}
+
+// stopWaiting tells w that o is not done, unless w has been told already.
+func (m *machine) stopWaiting(o *op, w *waiter) {
+	m.mu.Lock()
+	defer m.unlock()
+	if o.done {
+		return
+	}
+	list := o.extra.waiters
+	last := len(list) - 1
+	if w.at > last || list[w.at] != w {
+		return // stopped before
+	}
+	list[w.at], list[last].at = list[last], w.at
+	list[last] = nil
+	o.extra.waiters = list[:last]
+	m.calls = append(m.calls, func() { w.tell(driver.ErrorNotReady) })
 }

@@ -1,6 +1,8 @@
 package softcuda
 
 import (
+	"sync/atomic"
+
 	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/native"
 )
@@ -80,8 +82,11 @@ func (m *machine) serve(c *context) {
 	for m.nextTurn(c, &turn) {
 		m.unlock()
 		for i := range turn.n {
+			if c.dead.Load() {
+				break // a lost context's functions are dropped (HL-17)
+			}
 			turn.called = i + 1
-			callHost(m, m.up.HostFunc, turn.data[i])
+			callHost(m.up.HostFunc, turn.data[i])
 		}
 		m.mu.Lock()
 		m.endTurn(&turn)
@@ -132,19 +137,23 @@ func (m *machine) endTurn(t *callTurn) {
 // callHost calls fn as a host function. Every one is called from here, so that the place it returns to tells.
 //
 //go:noinline
-func callHost(m *machine, fn func(uint64), data uint64) {
-	m.inside.Add(1)
-	defer m.inside.Add(-1)
+func callHost(fn func(uint64), data uint64) {
+	inside.Add(1)
+	defer inside.Add(-1)
 	fn(data)
 }
 
+// inside is how many host functions run now, of all software drivers. As on the NVIDIA driver, where the mark is the
+// thread's, a function of one driver may not call another driver of the kind either.
+var inside atomic.Int32
+
 // inCallHost is the address that a host function returns to.
 var inCallHost = func() (pc uintptr) {
-	callHost(new(machine), func(uint64) { pc = native.CallerPC() }, 0)
+	callHost(func(uint64) { pc = native.CallerPC() }, 0)
 	return pc
 }()
 
 // InHostFunction implements driver.Driver. Locking the goroutine that calls host functions to a thread, and marking that,
 // would cost every function a change of threads, some 27 us; looking down the caller's stack costs a few ns a frame, and only
 // while a host function runs.
-func (m *machine) InHostFunction() bool { return m.inside.Load() > 0 && native.OnStack(inCallHost) }
+func (m *machine) InHostFunction() bool { return inside.Load() > 0 && native.OnStack(inCallHost) }

@@ -51,8 +51,11 @@ func Arg[T any](l *Launch, i int) T {
 		panic(fmt.Sprintf("softcuda: kernel %s has no argument %d: it was launched with %d", l.Kernel, i, len(l.offsets)))
 	}
 	var v T
-	at := int(l.offsets[i])
-	if at+int(unsafe.Sizeof(v)) > len(l.params) {
+	at, end := int(l.offsets[i]), len(l.params)
+	if i+1 < len(l.offsets) {
+		end = int(l.offsets[i+1])
+	}
+	if at+int(unsafe.Sizeof(v)) > end {
 		panic(fmt.Sprintf("softcuda: argument %d of kernel %s is smaller than a %s", i, l.Kernel, reflect.TypeFor[T]()))
 	}
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v)), l.params[at:])
@@ -151,7 +154,7 @@ func dim3(d [3]uint32) cuda.Dim3 { return cuda.Dim3{X: int(d[0]), Y: int(d[1]), 
 func outOfLimits(l *driver.Launch) string {
 	threads := uint64(l.Block[0]) * uint64(l.Block[1]) * uint64(l.Block[2])
 	switch {
-	case threads == 0 || uint64(l.Grid[0])*uint64(l.Grid[1])*uint64(l.Grid[2]) == 0:
+	case slices.Contains(l.Block[:], 0) || slices.Contains(l.Grid[:], 0):
 		return "a dimension is 0"
 	case l.Block[0] > maxThreads || l.Block[1] > maxThreads || l.Block[2] > maxBlockZ || threads > maxThreads:
 		return fmt.Sprintf("block %v has too many threads: at most %d in all, and %d in Z", dim3(l.Block), maxThreads, maxBlockZ)

@@ -18,7 +18,6 @@ type machine struct {
 	kernels Kernels
 	up      driver.Upcalls
 	workers sync.WaitGroup // goroutines of the engine
-	inside  atomic.Int32   // host functions running now
 
 	mu         sync.Mutex
 	devices    []*device
@@ -52,6 +51,7 @@ type context struct {
 	raw     driver.Context
 	dev     *device
 	lost    driver.Result // what the context has failed with, or Success
+	dead    atomic.Bool   // lost is set; for who does not hold mu
 	legacy  *stream
 	threads map[uint64]*stream   // per-thread default streams, by goroutine
 	busy    map[*stream]struct{} // streams with operations queued
@@ -78,6 +78,7 @@ func newMachine(o Options) *machine {
 	if o.Memory == 0 {
 		o.Memory = defaultMemory
 	}
+	o.Memory = min(max(o.Memory, 0), mostMemory)
 	for i := range max(o.Devices, 0) {
 		m.devices = append(m.devices, &device{ordinal: driver.Device(i), mem: newMemory(i, o.Memory)})
 	}

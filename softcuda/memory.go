@@ -10,7 +10,9 @@ import (
 // memory is a device's memory, and the pinned host memory made with it. Device addresses lie where no host address can, and
 // allocations have gaps between them, so that a stray address meets nothing.
 type memory struct {
-	size, used int64
+	size       int64
+	used       int64
+	usedPinned int64
 	next       driver.DevicePtr
 	blocks     []block            // by address
 	pinned     map[uintptr][]byte // by address
@@ -162,17 +164,15 @@ func (m *machine) MemHostAlloc(ctx driver.Context, n uintptr, flags uint32) (uns
 		return nil, driver.ErrorInvalidValue
 	case n == 0:
 		return nil, driver.Success
-	case n > maxPinned:
+	case n > uintptr(c.dev.mem.size-c.dev.mem.usedPinned):
 		return nil, driver.ErrorOutOfMemory
 	}
 	data := make([]byte, n)
+	c.dev.mem.usedPinned += int64(n)
 	p := unsafe.Pointer(unsafe.SliceData(data))
 	c.dev.mem.pinned[uintptr(p)] = data
 	return p, driver.Success
 }
-
-// maxPinned bounds one allocation of pinned memory, so that a wrong size is an error and not the program's end.
-const maxPinned = 1 << 36
 
 // MemFreeHost implements driver.Memory. Like the driver's it first waits for the context's work.
 func (m *machine) MemFreeHost(ctx driver.Context, p unsafe.Pointer) driver.Result {
@@ -180,9 +180,11 @@ func (m *machine) MemFreeHost(ctx driver.Context, p unsafe.Pointer) driver.Resul
 		if p == nil {
 			return driver.Success
 		}
-		if _, ok := c.dev.mem.pinned[uintptr(p)]; !ok {
+		data, ok := c.dev.mem.pinned[uintptr(p)]
+		if !ok {
 			return driver.ErrorInvalidValue
 		}
+		c.dev.mem.usedPinned -= int64(len(data))
 		delete(c.dev.mem.pinned, uintptr(p))
 		return driver.Success
 	})

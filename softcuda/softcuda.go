@@ -18,7 +18,8 @@ import (
 type Options struct {
 	// Devices is how many devices there are. 0 means one; a negative number means none, to test how a program copes.
 	Devices int
-	// Memory is the size of each device's memory in bytes. 0 means 8 GiB. Host memory is taken only as it is used.
+	// Memory is the size of each device's memory in bytes, and of the pinned memory made with it. 0 means 8 GiB, a negative
+	// number none. Host memory is taken only as it is used.
 	Memory int64
 	// Kernels are the Go functions that stand for kernels, by the kernels' names.
 	Kernels Kernels
@@ -27,6 +28,7 @@ type Options struct {
 const (
 	version       = 13000 // the CUDA version that is implemented
 	defaultMemory = 8 << 30
+	mostMemory    = 1 << 40
 )
 
 // New makes a software driver. Unlike opening the NVIDIA driver this cannot fail.

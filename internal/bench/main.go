@@ -26,7 +26,7 @@ func main() {
 	log.SetFlags(0)
 	floorPath := flag.String("floor", "", "the compiled floor.cpp to compare with")
 	ptx := flag.String("ptx", "", "the file kernels.ptx, for the floor")
-	rounds := flag.Int("rounds", 9, "how often to repeat each measurement")
+	rounds := flag.Int("rounds", 15, "how often to repeat each measurement")
 	flag.Parse()
 	if err := run(*floorPath, *ptx, *rounds); err != nil {
 		log.Fatal(err)
@@ -55,11 +55,11 @@ func run(floorPath, ptx string, rounds int) error {
 	fmt.Printf("%s, CUDA %v, %s build, medians of %d rounds\n\n", b.dev.Name(), drv.Version(), libcuda.Build, rounds)
 	fmt.Print("| host functions | Go | C++ | ratio |\n|---|---|---|---|\n")
 	for _, m := range b.measurements() {
-		ours, floor, err := compare(m, ask, rounds)
+		ours, floor, ratio, err := compare(m, ask, rounds)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("| %s | %.0f ns | %.0f ns | %.2f |\n", m.title, ours, floor, ours/floor)
+		fmt.Printf("| %s | %.0f ns | %.0f ns | %.2f |\n", m.title, ours, floor, ratio)
 	}
 	return b.allocations()
 }
@@ -70,23 +70,24 @@ type measurement struct {
 	measure     func() (float64, error)
 }
 
-// compare measures both in turn and returns the medians. The first round warms up.
-func compare(m measurement, ask func(string) (float64, error), rounds int) (ours, floor float64, err error) {
-	var a, b []float64
+// compare measures both in turn and returns the medians, and that of the ratios pair by pair, which hold when the machine's
+// speed drifts. The first round warms up.
+func compare(m measurement, ask func(string) (float64, error), rounds int) (ours, floor, ratio float64, err error) {
+	var a, b, r []float64
 	for i := range rounds + 1 {
 		x, err := m.measure()
 		if err != nil {
-			return 0, 0, fmt.Errorf("%s: %w", m.name, err)
+			return 0, 0, 0, fmt.Errorf("%s: %w", m.name, err)
 		}
 		y, err := ask(m.name)
 		if err != nil {
-			return 0, 0, fmt.Errorf("floor: %s: %w", m.name, err)
+			return 0, 0, 0, fmt.Errorf("floor: %s: %w", m.name, err)
 		}
 		if i > 0 {
-			a, b = append(a, x), append(b, y)
+			a, b, r = append(a, x), append(b, y), append(r, x/y)
 		}
 	}
-	return median(a), median(b), nil
+	return median(a), median(b), median(r), nil
 }
 
 func median(v []float64) float64 {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"sync/atomic"
@@ -43,6 +44,7 @@ func (b *bench) measurements() []measurement {
 		{"busy", "enqueue behind a busy stream", func() (float64, error) { return b.behindBusy(500) }},
 		{"roundtrip", "launch and sync on an idle stream", func() (float64, error) { return b.roundTrip(2000) }},
 		{"run", "launch and run, 20,000 functions, each", func() (float64, error) { return b.many(20000, true) }},
+		{"wake", "Event.Wait (cuEventSynchronize) behind a 100 us kernel, beyond it", func() (float64, error) { return b.wake(500) }},
 	}
 }
 
@@ -87,6 +89,31 @@ func (b *bench) roundTrip(n int) (float64, error) {
 			return 0, err
 		}
 		times[i] = float64(time.Since(start).Nanoseconds())
+	}
+	return median(times), nil
+}
+
+// wake waits for an event behind a kernel: launch, record and wake-up, without the time that the kernel spins.
+func (b *bench) wake(n int) (float64, error) {
+	const kernel = 100 * time.Microsecond
+	e, err := b.dev.NewEvent()
+	if err != nil {
+		return 0, err
+	}
+	defer e.Close()
+	times := make([]float64, n)
+	for i := range times {
+		start := time.Now()
+		if err := b.s.Launch(b.spin, cuda.Grid1D(1, 1), uint64(kernel)); err != nil {
+			return 0, err
+		}
+		if err := b.s.Record(e); err != nil {
+			return 0, err
+		}
+		if err := e.Wait(context.Background()); err != nil {
+			return 0, err
+		}
+		times[i] = float64((time.Since(start) - kernel).Nanoseconds())
 	}
 	return median(times), nil
 }

@@ -42,7 +42,7 @@ func parent(t *testing.T, cfg Config, c Case) {
 }
 
 // lastWords must be in the output of a child that is to end badly.
-const lastWords = "runtime.Goexit"
+const lastWords = "host function leaver"
 
 // runChild runs the case that a child process is to run, and reports whether this is one.
 func runChild(t *testing.T, cfg Config) bool {

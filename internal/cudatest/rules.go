@@ -76,7 +76,7 @@ var Contract = []Family{
 	{"EV", "Events", []Rule{
 		{"EV-01", `Record and wait order work across streams; an event and its recording stream share a context (else ErrInvalidHandle).`},
 		{"EV-02", `Elapsed: three distinct errors for timing disabled, not recorded, not complete; else milliseconds, never negative in stream order.`},
-		{"EV-03", `Done() is a channel closed at completion; ten thousand waiting goroutines do not cost ten thousand OS threads.`},
+		{"EV-03", `Done() is a channel closed at completion; ten thousand waiting goroutines, be it on events of a thousand streams, do not cost ten thousand OS threads: fewer than 64. All wake, once each and soon after the last event. A wait whose context ends leaves nothing behind and takes no other waiter along.`},
 		{"EV-04", `Query or sync on an event last recorded inside a capture is ErrCapturedEvent.`},
 	}},
 	{"CP", "Capture", []Rule{

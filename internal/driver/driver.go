@@ -126,9 +126,10 @@ type Events interface {
 	EventSynchronize(Context, Event) Result
 	EventElapsedTime(ctx Context, start, end Event) (milliseconds float32, r Result)
 	// NotifyEvent has fn called once, when the work that e captured last has completed (Success) or can no longer (the
-	// context's error). fn is called on a goroutine of the driver, or before NotifyEvent returns; it must not block. No
-	// thread waits meanwhile. If NotifyEvent returns anything but Success, fn is never called.
-	NotifyEvent(ctx Context, e Event, fn func(Result)) Result
+	// context's error), or when stop has been called (ErrorNotReady). e may be in use until fn is called. fn is called on a
+	// goroutine of the driver or by stop, or before NotifyEvent returns; it must not block. No thread waits meanwhile.
+	// If NotifyEvent returns anything but Success, fn is never called. stop may be called at any time and from anywhere.
+	NotifyEvent(ctx Context, e Event, fn func(Result)) (stop func(), r Result)
 }
 
 // Memory is the memory management section.

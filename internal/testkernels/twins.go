@@ -5,6 +5,7 @@ package testkernels
 import (
 	_ "embed"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/hostlaunch/cuda/softcuda"
@@ -48,8 +49,8 @@ func spin(l *softcuda.Launch) {
 
 func appendValue(l *softcuda.Launch) {
 	log := softcuda.Slice[uint64](l, 0, -1)
-	log[1+log[0]] = softcuda.Arg[uint64](l, 1)
-	log[0]++
+	i := atomic.AddUint64(&log[0], 1)
+	atomic.StoreUint64(&log[i], softcuda.Arg[uint64](l, 1)) // whoever looks at once may see the count without the value
 }
 
 func increment(l *softcuda.Launch) {

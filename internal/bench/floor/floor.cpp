@@ -74,6 +74,22 @@ static double round_trip(int n) {
   return median(v);
 }
 
+// wake waits for an event behind a kernel of 100 us: launch, record and wake-up, without the time that the kernel spins.
+static double wake(int n) {
+  CUevent event;
+  CHECK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+  std::vector<double> v;
+  for (int i = 0; i < n; i++) {
+    double start = now();
+    keep_busy(100000);
+    CHECK(cuEventRecord(event, stream));
+    CHECK(cuEventSynchronize(event));
+    v.push_back(now() - start - 100000);
+  }
+  CHECK(cuEventDestroy(event));
+  return median(v);
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) {
     fprintf(stderr, "usage: floor kernels.ptx\n");
@@ -99,6 +115,7 @@ int main(int argc, char **argv) {
     if (what == "busy\n") ns = behind_busy(500);
     if (what == "run\n") ns = many(20000, true);
     if (what == "roundtrip\n") ns = round_trip(2000);
+    if (what == "wake\n") ns = wake(500);
     printf("%.1f\n", ns);
     fflush(stdout);
   }

@@ -1,0 +1,102 @@
+package modeltest
+
+import (
+	"math/rand/v2"
+
+	"github.com/hostlaunch/cuda/internal/model"
+)
+
+// weights say how often each kind of operation is drawn, in relation to each other.
+var weights = [model.Kinds]int{
+	model.Kernel: 18, model.Host: 10, model.Gate: 3, model.Open: 5, model.Delay: 6,
+	model.Record: 12, model.WaitEvent: 14, model.WaitStream: 5,
+	model.QueryStream: 5, model.QueryEvent: 5, model.SyncStream: 2, model.SyncEvent: 2, model.AwaitStream: 1, model.AwaitEvent: 2,
+	model.CloseStream: 2, model.CloseEvent: 1,
+}
+
+// draw makes the program of a seed.
+func draw(seed uint64) *model.Program {
+	r := rand.New(rand.NewPCG(seed, 3))
+	p := &model.Program{Events: 1 + r.IntN(4)}
+	for range 2 + r.IntN(4) {
+		p.Streams = append(p.Streams, model.Blocking+model.Stream(r.IntN(2)))
+	}
+	if r.IntN(3) > 0 {
+		p.Streams[0] = model.Legacy
+	}
+	d := &drawing{r: r, p: p, m: model.New(p)}
+	for range 8 + r.IntN(40) {
+		d.op()
+	}
+	return p
+}
+
+// drawing is a program in the making.
+type drawing struct {
+	r     *rand.Rand
+	p     *model.Program
+	m     *model.State
+	marks int
+	shut  []int
+}
+
+// op adds an operation, if one is found that is allowed here.
+func (d *drawing) op() {
+	const mostShut = 2
+	for range 20 {
+		o := d.guess()
+		switch {
+		case o.Marks() && d.marks == model.Most, o.Kind == model.Gate && len(d.shut) == mostShut, o.Kind == model.Open && len(d.shut) == 0:
+			continue
+		case o.Marks():
+			o.N = d.marks
+		case o.Kind == model.Open:
+			o.N = d.shut[d.r.IntN(len(d.shut))]
+		}
+		want := d.m.Next(o)
+		if want == model.Hangs || want == model.Mistaken {
+			continue
+		}
+		if want == model.Any {
+			want = model.NotReady // as if nothing were known of it
+		}
+		d.m.Apply(o, want)
+		d.add(o, want)
+		return
+	}
+}
+
+func (d *drawing) add(o model.Op, want model.Answer) {
+	d.p.Ops = append(d.p.Ops, o)
+	if o.Marks() {
+		d.marks++
+	}
+	switch {
+	case o.Kind == model.Gate && want == model.OK:
+		d.shut = append(d.shut, o.N)
+	case o.Kind == model.Open:
+		rest := d.shut[:0]
+		for _, n := range d.shut {
+			if n != o.N {
+				rest = append(rest, n)
+			}
+		}
+		d.shut = rest
+	}
+}
+
+func (d *drawing) guess() model.Op {
+	o := model.Op{S: d.r.IntN(len(d.p.Streams)), O: d.r.IntN(len(d.p.Streams)), E: d.r.IntN(d.p.Events), N: 5 + d.r.IntN(60)}
+	total := 0
+	for _, w := range weights {
+		total += w
+	}
+	n := d.r.IntN(total)
+	for kind, w := range weights {
+		if n -= w; n < 0 {
+			o.Kind = model.Kind(kind)
+			break
+		}
+	}
+	return o
+}
