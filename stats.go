@@ -17,7 +17,7 @@ func (d *Driver) Stats() Stats {
 	}
 	var st Stats
 	for _, c := range d.allContexts() {
-		st.Waiting += d.funcs.Pending(&c.funcs)
+		st.Waiting += d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks)
 	}
 	st.Running = max(d.funcs.Len()-st.Waiting, 0)
 	for _, r := range d.resources.all() {
