@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,14 +35,22 @@ func TestCallbacksLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := dev.DefaultStream()
-		var ran []int
+		var mu sync.Mutex
+		var log []int
+		ran := func() []int {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(log)
+		}
 		ends := make(chan error, 20)
 		for i := range 10 {
 			err := AddCallback(s, func(err error) {
 				if !errors.Is(err, ErrIllegalAddress) || !errors.Is(err, ErrDeviceLost) {
 					t.Errorf("told %v", err)
 				}
-				ran = append(ran, i)
+				mu.Lock()
+				log = append(log, i)
+				mu.Unlock()
 				if i == 3 {
 					panic(i)
 				}
@@ -52,12 +61,12 @@ func TestCallbacksLeft(t *testing.T) {
 		}
 		impl.up.Callback(impl.added[4], driver.ErrorIllegalAddress) // the driver does run one, and so the failure is known
 		time.Sleep(callbackGrace / 2)
-		if !slices.Equal(ran, []int{4}) {
-			t.Errorf("ran %v before the driver had its second", ran)
+		if !slices.Equal(ran(), []int{4}) {
+			t.Errorf("ran %v before the driver had its second", ran())
 		}
 		time.Sleep(callbackGrace)
-		if !slices.Equal(ran, []int{4, 0, 1, 2, 3, 5, 6, 7, 8, 9}) {
-			t.Errorf("ran %v", ran)
+		if !slices.Equal(ran(), []int{4, 0, 1, 2, 3, 5, 6, 7, 8, 9}) {
+			t.Errorf("ran %v", ran())
 		}
 		panics := 0
 		for range 10 {
@@ -67,8 +76,8 @@ func TestCallbacksLeft(t *testing.T) {
 			}
 		}
 		impl.up.Callback(impl.added[5], driver.ErrorIllegalAddress) // too late
-		if panics != 1 || len(ran) != 10 || len(ends) != 0 {
-			t.Errorf("%d panics reported, %d ran, %d ends too many", panics, len(ran), len(ends))
+		if panics != 1 || len(ran()) != 10 || len(ends) != 0 {
+			t.Errorf("%d panics reported, %d ran, %d ends too many", panics, len(ran()), len(ends))
 		}
 		if err := AddCallback(s, func(error) { t.Error("ran") }); !errors.Is(err, ErrDeviceLost) {
 			t.Errorf("AddCallback on a lost device: %v", err)
