@@ -94,7 +94,7 @@ func waitsForProgram(t *T) {
 
 // waitConditions walks memory through values, the last of which is the first to meet the condition.
 func waitConditions(t *T) {
-	s, e, f := t.Stream(), t.Event(), t.Flag()
+	f, e, s := t.Flag(), t.Event(), t.Stream()
 	for _, c := range []struct {
 		name   string
 		cond   cuda.WaitCondition
@@ -116,6 +116,11 @@ func waitConditions(t *T) {
 		{"64 NOR", cuda.ValueNOR, 1<<64 - 1 - 1<<40, []uint64{1 << 40, 1<<64 - 1, 0}, true},
 	} {
 		f.wide.Store(c.memory[0])
+		t.Cleanup(func() { // a case that fails does not hang: one of these meets any condition
+			f.wide.Store(c.value)
+			time.Sleep(time.Millisecond)
+			f.wide.Store(0)
+		})
 		last := c.memory[len(c.memory)-1]
 		err := error(nil)
 		if c.wide {
