@@ -59,6 +59,9 @@ func TestCallbacksLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if n := impl.up.Pending(7); n != 10 {
+			t.Errorf("the driver is told of %d that wait, want 10", n)
+		}
 		impl.up.Callback(impl.added[4], driver.ErrorIllegalAddress) // the driver does run one, and so the failure is known
 		time.Sleep(callbackGrace / 2)
 		if !slices.Equal(ran(), []int{4}) {

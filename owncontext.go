@@ -74,15 +74,7 @@ func (c *Context) Close() error {
 		return nil
 	}
 	if c.drv.drv.InHostFunction() {
-		if closed, err := c.shut(op); err != nil || !closed {
-			return err
-		}
-		c.drv.reports.add()
-		go func() {
-			defer c.drv.reports.done()
-			c.destroy(op)
-		}()
-		return nil
+		return c.closeLater(op)
 	}
 	if err := c.drv.enter(op); err != nil {
 		if errors.Is(err, ErrClosed) {
@@ -96,6 +88,23 @@ func (c *Context) Close() error {
 		return err
 	}
 	return c.destroy(op)
+}
+
+// closeLater is Close inside a host function.
+func (c *Context) closeLater(op string) error {
+	closed, err := c.shut(op)
+	if !closed {
+		return err
+	}
+	if c.drv.calls.Add(1)&closingBit != 0 { // the Driver is being closed, and with it c
+		c.drv.leave()
+		return nil
+	}
+	go func() {
+		defer c.drv.leave()
+		c.destroy(op)
+	}()
+	return nil
 }
 
 // hold is the beginning of a call in an own context, which leave ends; false: it is closed.
