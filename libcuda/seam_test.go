@@ -23,6 +23,6 @@ func TestSeam(t *testing.T) {
 		t.Skipf("no GPU: %v", err)
 	}
 	defer nv.Shut()
-	nv.Attach(driver.Upcalls{Callback: func(uint64, driver.Result) {}, Pending: func(driver.Context) int { return 0 }})
+	nv.Attach(driver.Upcalls{HostFunc: func(uint64) {}, Callback: func(uint64, driver.Result) {}, Pending: func(driver.Context) int { return 0 }})
 	seamtest.Run(t, nv)
 }

@@ -9,7 +9,9 @@ import (
 
 func TestSeam(t *testing.T) {
 	m := newMachine(Options{})
-	m.Attach(driver.Upcalls{Lost: func(driver.Context, driver.Result) {}, Callback: func(uint64, driver.Result) {}})
+	m.Attach(driver.Upcalls{
+		HostFunc: func(uint64) {}, Callback: func(uint64, driver.Result) {}, Lost: func(driver.Context, driver.Result) {},
+	})
 	seamtest.Run(t, m)
 	if r := m.LaunchHostFuncMode(0, driver.StreamLegacy, 1, 2); r != driver.ErrorInvalidValue {
 		t.Errorf("sync mode 2: %d", r)

@@ -28,6 +28,7 @@ func Run(t *testing.T, d driver.Driver) {
 	t.Run("ST-07/unknown attributes", x.unknownAttributes)
 	t.Run("ST-07/copy between contexts", x.copyAcross)
 	t.Run("ST-12/flags", x.memOpFlags)
+	t.Run("ST-09/no context and no stream", x.nowhere)
 }
 
 type seam struct {
@@ -171,4 +172,40 @@ func (x *seam) memOpFlags(t *testing.T) {
 		}
 	}
 	t.Logf("sync afterwards: %d", x.StreamSynchronize(x.ctx, x.s))
+}
+
+// nowhere has every function called without a context, and with a handle that is no stream's.
+func (x *seam) nowhere(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	const none driver.Stream = 0xdead0
+	for what, call := range map[string]func(driver.Context, driver.Stream) driver.Result{
+		"launch":   func(c driver.Context, s driver.Stream) driver.Result { return x.LaunchHostFunc(c, s, 1) },
+		"mode":     func(c driver.Context, s driver.Stream) driver.Result { return x.LaunchHostFuncMode(c, s, 1, 1) },
+		"callback": func(c driver.Context, s driver.Stream) driver.Result { return x.StreamAddCallback(c, s, 1, 0) },
+		"get":      func(c driver.Context, s driver.Stream) driver.Result { _, r := x.StreamGetAttribute(c, s, 3); return r },
+		"set": func(c driver.Context, s driver.Stream) driver.Result {
+			return x.StreamSetAttribute(c, s, driver.StreamAttrSynchronizationPolicy, driver.AttrValue{0: 1})
+		},
+		"copy":  func(c driver.Context, s driver.Stream) driver.Result { return x.StreamCopyAttributes(c, s, s) },
+		"write": func(c driver.Context, s driver.Stream) driver.Result { return x.StreamWriteValue32(c, s, 0, 0, 0) },
+		"wait":  func(c driver.Context, s driver.Stream) driver.Result { return x.StreamWaitValue64(c, s, 0, 0, 0) },
+		"batch": func(c driver.Context, s driver.Stream) driver.Result { return x.StreamBatchMemOp(c, s, nil, 0) },
+	} {
+		r := call(0, driver.StreamLegacy)
+		t.Logf("%s without a context: %d", what, r)
+		if x.software() && r != driver.ErrorInvalidContext {
+			t.Errorf("%s without a context: %d, want %d", what, r, driver.ErrorInvalidContext)
+		}
+		if x.software() { // undefined on hardware
+			if r := call(x.ctx, none); r != driver.ErrorInvalidHandle {
+				t.Errorf("%s on no stream: %d, want %d", what, r, driver.ErrorInvalidHandle)
+			}
+		}
+	}
+	if x.software() {
+		if r := x.StreamCopyAttributes(x.ctx, x.s, none); r != driver.ErrorInvalidHandle {
+			t.Errorf("copy from no stream: %d", r)
+		}
+	}
 }
