@@ -125,8 +125,9 @@ func (s *Stream) WaitValue64(at Word, cond WaitCondition, value uint64) error {
 
 // Batch queues memory operations in their order, at most 255; it costs less than one call for each. On an error none is
 // queued. cuStreamBatchMemOp.
-func (s *Stream) Batch(ops ...MemOp) error {
-	const op = "Stream.Batch"
+func (s *Stream) Batch(ops ...MemOp) error { return s.batch("Stream.Batch", ops) }
+
+func (s *Stream) batch(op string, ops []MemOp) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}
