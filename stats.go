@@ -2,12 +2,13 @@ package cuda
 
 // Stats counts what a Driver holds at a moment.
 type Stats struct {
-	Waiting int // host functions that have yet to start
-	Running int // host functions that run now
+	Waiting int // host functions and callbacks that have yet to start
+	Running int // those that run now
 
 	Streams, Events, Modules int // open objects
 	Buffers, PinnedBuffers   int
 	DeviceBytes, PinnedBytes int64 // their memory
+	Contexts                 int   // made by NewContext and not closed
 }
 
 // Stats counts what d holds now. It needs no driver, so it works in host functions too.
@@ -17,7 +18,10 @@ func (d *Driver) Stats() Stats {
 	}
 	var st Stats
 	for _, c := range d.allContexts() {
-		st.Waiting += d.funcs.Pending(&c.funcs)
+		st.Waiting += d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks)
+		if c.own {
+			st.Contexts++
+		}
 	}
 	st.Running = max(d.funcs.Len()-st.Waiting, 0)
 	for _, r := range d.resources.all() {

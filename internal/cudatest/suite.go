@@ -39,6 +39,7 @@ type Case struct {
 func Cases() []Case {
 	return slices.Concat(hostCases, hostFailureCases, hostManyCases, streamCases, eventCases, kernelCases, copyCases, lifeCases,
 		waitCases,
+		callbackCases, attributeCases, contextCases, memOpCases,
 	)
 }
 
