@@ -475,3 +475,65 @@ func TestPinnedSlicePanics(t *testing.T) {
 	}()
 	cuda.PinnedSlice[struct{ Name string }](k.p)
 }
+
+func TestBadMemoryOperations(t *testing.T) {
+	k, other := newKit(t), newKit(t)
+	part := must(k.b.Slice(2, 8))(t)
+	gone := must(k.dev.Alloc(8))(t)
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var noBuffer *cuda.Buffer
+	invalid := func(op, words string, call func() error) bad {
+		return bad{op + " " + words, call, cuda.ErrInvalidValue, op, words}
+	}
+	checkBad(t, []bad{
+		invalid("Stream.WriteValue32", "at of Write32 is no place*not nil*Word", func() error { return k.s.WriteValue32(noBuffer.Word(0), 1) }),
+		invalid("Stream.WriteValue32", "offset 64*64 bytes*on 4", func() error { return k.s.WriteValue32(k.b.Word(64), 1) }),
+		invalid("Stream.WriteValue64", "offset 60*64 bytes*on 8", func() error { return k.s.WriteValue64(k.b.Word(60), 1) }),
+		invalid("Stream.WaitValue32", "at of Wait32*address*multiple of 4", func() error { return k.s.WaitValue32(part.Word(0), cuda.ValueEQ, 1) }),
+		invalid("Stream.WaitValue64", "at of Wait64*address*multiple of 8", func() error { return k.s.WaitValue64(k.p.Word(4), cuda.ValueEQ, 1) }),
+		invalid("Stream.WaitValue32", "condition 4*Wait32*ValueGEQ", func() error { return k.s.WaitValue32(k.b.Word(0), 4, 1) }),
+		invalid("Stream.WriteValue32", "belongs to", func() error { return k.s.WriteValue32(other.b.Word(0), 1) }),
+		invalid("Stream.Batch", "zero MemOp*Write32", func() error { return k.s.Batch(cuda.MemOp{}) }),
+		invalid("Stream.Batch", "256 operations*at most 255", func() error { return k.s.Batch(make([]cuda.MemOp, 256)...) }),
+		invalid("Stream.Batch", "scope 2*SystemScope", func() error { return k.s.Batch(cuda.Barrier(2)) }),
+		{"closed", func() error { return k.s.WriteValue32(gone.Word(0), 1) }, cuda.ErrClosed, "Stream.WriteValue32", "closed buffer"},
+		{"flush", func() error { return k.s.Batch(cuda.FlushWrites()) }, cuda.ErrNotSupported, "Stream.Batch", "device 0 cannot flush remote writes"},
+		{"flushing wait", func() error { return k.s.WaitValue32(k.b.Word(0), cuda.ValueEQ|cuda.FlushRemote, 0) }, cuda.ErrNotSupported, "Stream.WaitValue32", "cannot flush"},
+	})
+}
+
+func TestBadAttributesAndContexts(t *testing.T) {
+	k := newKit(t)
+	c := must(k.dev.NewContext())(t)
+	far := must(c.NewStream())(t)
+	var noDevice *cuda.Device
+	invalid := func(op, words string, call func() error) bad {
+		return bad{op + " " + words, call, cuda.ErrInvalidValue, op, words}
+	}
+	checkBad(t, []bad{
+		invalid("Stream.SetSynchronizationPolicy", "policy 0*SyncAuto", func() error { return k.s.SetSynchronizationPolicy(0) }),
+		invalid("Stream.SetPriority", "priority 1*-5 to 0", func() error { return k.s.SetPriority(1) }),
+		invalid("Stream.SetAccessPolicyWindow", "Bytes -1", func() error { return k.s.SetAccessPolicyWindow(cuda.AccessPolicyWindow{Bytes: -1}) }),
+		invalid("Stream.SetAccessPolicyWindow", "HitRatio 2", func() error { return k.s.SetAccessPolicyWindow(cuda.AccessPolicyWindow{HitRatio: 2}) }),
+		invalid("Stream.SetAccessPolicyWindow", "Hit 3", func() error { return k.s.SetAccessPolicyWindow(cuda.AccessPolicyWindow{Hit: 3}) }),
+		invalid("Stream.SetAccessPolicyWindow", "Miss 2", func() error { return k.s.SetAccessPolicyWindow(cuda.AccessPolicyWindow{Miss: 2}) }),
+		invalid("Stream.SetMemSyncDomain", "domain 2*DomainRemote", func() error { return k.s.SetMemSyncDomain(2) }),
+		invalid("Stream.SetMemSyncDomainMap", "device has 4", func() error { return k.s.SetMemSyncDomainMap(cuda.MemSyncDomainMap{Remote: 4}) }),
+		invalid("Stream.CopyAttributes", "from is nil", func() error { return k.s.CopyAttributes(nil) }),
+		{"across", func() error { return k.s.CopyAttributes(far) }, cuda.ErrInvalidContext, "Stream.CopyAttributes", "from belongs to context*one context"},
+		invalid("Device.NewContext", "device is nil", func() error { return second(noDevice.NewContext()) }),
+		invalid("Device.NewContext", "policy 9*SyncBlock", func() error { return second(k.dev.NewContext(cuda.ContextSync(9))) }),
+		invalid("AddCallback", "stream is nil", func() error { return cuda.AddCallback(nil, func(error) {}) }),
+		invalid("AddCallback", "fn is nil", func() error { return cuda.AddCallback(k.s, nil) }),
+		invalid("AddCallback", "sync mode 7", func() error { return cuda.AddCallback(k.s, func(error) {}, cuda.SyncMode(7)) }),
+		invalid("AddCallback", "no sync mode*HostLaunch", func() error { return cuda.AddCallback(k.s, func(error) {}, cuda.SyncMode(cuda.Spin)) }),
+		{"open", func() error { return c.Close() }, cuda.ErrIllegalState, "Context.Close", "1 of Stream*close them first"},
+		{"record", func() error { return far.Record(k.e) }, cuda.ErrInvalidHandle, "Stream.Record", "event belongs to device 0*stream to context 0x"},
+	})
+	if err := errors.Join(far.Close(), c.Close(), k.dev.Close()); err != nil {
+		t.Error(err)
+	}
+	checkBad(t, []bad{{"closed", func() error { return second(c.NewStream()) }, cuda.ErrClosed, "NewStream", "context is closed"}})
+}

@@ -34,7 +34,7 @@ func (c *Context) borrow(op string, raw driver.Stream, owner any) (*Stream, erro
 	if err := c.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.drv.leave()
+	defer c.leave()
 	if raw == driver.StreamPerThread {
 		return nil, failf(op, ErrInvalidHandle, "the per-thread default stream is another one on every thread; use WithThreadStream")
 	}

@@ -23,7 +23,7 @@ func (c *Context) Alloc(n int) (*Buffer, error) {
 	if err := c.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.drv.leave()
+	defer c.leave()
 	if n <= 0 {
 		return nil, failf(op, ErrInvalidValue, "size %d: allocate at least one byte", n)
 	}
@@ -102,7 +102,7 @@ func (b *Buffer) transfer(op string, p []byte, off int64, do func(driver.DeviceP
 	if err := b.ctx.enter(op); err != nil {
 		return 0, err
 	}
-	defer b.ctx.drv.leave()
+	defer b.ctx.leave()
 	if off < 0 || off > int64(b.n-len(p)) {
 		return 0, failf(op, ErrInvalidValue, "offset %d, length %d: the buffer has %d bytes", off, len(p), b.n)
 	}

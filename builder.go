@@ -43,7 +43,7 @@ func (c *Context) NewGraphBuilder() (*GraphBuilder, error) {
 	if err := c.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.drv.leave()
+	defer c.leave()
 	s, err := c.newHelperStream(op)
 	if err != nil {
 		return nil, err
@@ -217,7 +217,7 @@ func (b *GraphBuilder) finish(op string) (*Graph, error) {
 		}
 		return nil, err
 	}
-	defer ctx.drv.leave()
+	defer ctx.leave()
 	raw, r, first := c.end(true)
 	switch {
 	case !first:

@@ -23,12 +23,19 @@ type Context struct {
 	funcs  hostfn.Group
 	events eventPool
 	failed atomic.Int32 // the driver.Result that the context failed with; 0: none
+
+	callbacks   hostfn.Group  // those of AddCallback, which a failure treats differently
+	callbackSeq atomic.Uint64 // numbers them, to run in their order those that a driver leaves
+	memOps      memOpSupport
+
+	own  bool         // made by NewContext
+	uses atomic.Int64 // of an own context: calls in progress, and closedBit once it is closed
 }
 
 // lost is the error that c has failed with, or Success.
 func (c *Context) lost() driver.Result { return driver.Result(c.failed.Load()) }
 
-// enter is Driver.enter, and refuses calls on a lost context. If it returns nil, c.drv.leave must follow.
+// enter is Driver.enter, and refuses calls on a lost or closed context. If it returns nil, leave must follow.
 func (c *Context) enter(op string) error {
 	if c == nil {
 		return failf(op, ErrInvalidValue, "the context is nil")
@@ -36,8 +43,12 @@ func (c *Context) enter(op string) error {
 	if err := c.drv.enter(op); err != nil {
 		return err
 	}
-	if r := c.lost(); r != driver.Success {
+	if c.own && !c.hold() {
 		c.drv.leave()
+		return failf(op, ErrClosed, "the context is closed")
+	}
+	if r := c.lost(); r != driver.Success {
+		c.leave()
 		return c.lostError(op, r)
 	}
 	return nil
@@ -83,5 +94,6 @@ func (c *Context) fail(r driver.Result) {
 		for _, fn := range d.funcs.Sweep(&c.funcs) {
 			d.resolve(fn, &LostError{Name: funcName(fn), Site: siteName(fn.Site), Err: c.lostError("HostLaunch", r)})
 		}
+		c.failCallbacks(r)
 	}()
 }

@@ -77,7 +77,7 @@ func (c *Context) StreamPriorities() (least, greatest int, err error) {
 	if err := c.enter(op); err != nil {
 		return 0, 0, err
 	}
-	defer c.drv.leave()
+	defer c.leave()
 	l, g, r := c.drv.drv.CtxGetStreamPriorityRange(c.raw)
 	return int(l), int(g), c.result(op, r)
 }

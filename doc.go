@@ -21,7 +21,7 @@
 //
 // A function, and all that it captured, stays alive until it has run, exactly once. If it panics, the panic is recovered and
 // reported, and the stream goes on. If its context fails before it runs, it never runs, and that is reported as well. See
-// [OnDone], [OnPanic] and [OnLost].
+// [OnDone], [OnPanic] and [OnLost]. A callback ([AddCallback]) is the same but for this: it runs even then, and is told the error.
 //
 // # Graphs
 //

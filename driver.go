@@ -57,7 +57,7 @@ func NewDriver(impl driver.Driver, opts ...Option) (*Driver, error) {
 		return nil, NewError(op, r, "the driver does not tell its devices")
 	}
 	d.version, d.devices = Version(v), make([]*Device, n)
-	impl.Attach(driver.Upcalls{HostFunc: d.runHostFunc, Lost: d.contextLost, Pending: d.pending, Log: d.logError})
+	impl.Attach(driver.Upcalls{HostFunc: d.runHostFunc, Lost: d.contextLost, Pending: d.pending, Log: d.logError, Callback: d.runCallback})
 	return d, nil
 }
 
@@ -291,10 +291,10 @@ func (d *Driver) contextLost(raw driver.Context, r driver.Result) {
 	}
 }
 
-// pending tells the driver how many host functions of a context wait.
+// pending tells the driver how many host functions and callbacks of a context wait.
 func (d *Driver) pending(raw driver.Context) int {
 	if c := d.context(raw); c != nil {
-		return d.funcs.Pending(&c.funcs)
+		return d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks)
 	}
 	return 0
 }

@@ -38,7 +38,7 @@ func (c *Context) NewEvent(opts ...EventOption) (*Event, error) {
 	if err := c.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.drv.leave()
+	defer c.leave()
 	var o eventOptions
 	for _, opt := range opts {
 		if opt != nil {
@@ -76,7 +76,7 @@ func (e *Event) begin(op string) error {
 		return err
 	}
 	if err := e.acquire(op, "the event"); err != nil {
-		e.ctx.drv.leave()
+		e.ctx.leave()
 		return err
 	}
 	return nil
@@ -84,7 +84,7 @@ func (e *Event) begin(op string) error {
 
 func (e *Event) end() {
 	e.res.release()
-	e.ctx.drv.leave()
+	e.ctx.leave()
 }
 
 // acquire takes e as the argument called name of op; e.res.release must follow if it returns nil.
@@ -174,7 +174,7 @@ func (e *Event) notify(op string) (*completion, error) {
 	if err := e.begin(op); err != nil {
 		return nil, err
 	}
-	defer e.ctx.drv.leave()
+	defer e.ctx.leave()
 	return e.ctx.notify(op, e.raw, e.res.release)
 }
 
@@ -326,5 +326,8 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 
 // describe names c for messages.
 func (c *Context) describe() string {
+	if c.own {
+		return fmt.Sprintf("context %#x of device %d of the %s driver", uintptr(c.raw), c.ordinal, c.drv.Name())
+	}
 	return fmt.Sprintf("device %d of the %s driver", c.ordinal, c.drv.Name())
 }

@@ -31,6 +31,7 @@ const (
 	EmptyNode       GraphNodeType = GraphNodeType(driver.NodeEmpty)
 	WaitEventNode   GraphNodeType = GraphNodeType(driver.NodeWaitEvent)
 	EventRecordNode GraphNodeType = GraphNodeType(driver.NodeEventRecord)
+	BatchMemOpNode  GraphNodeType = GraphNodeType(driver.NodeBatchMemOp)
 )
 
 // GraphEdge orders two nodes: To runs after From.
@@ -45,7 +46,7 @@ func (c *Context) NewGraph() (*Graph, error) {
 	if err := c.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.drv.leave()
+	defer c.leave()
 	raw, r := c.drv.drv.GraphCreate(c.raw, 0)
 	if err := c.result(op, r); err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func graphValue[T any](g *Graph, op string, get func(driver.Driver, driver.Conte
 	if err := g.ctx.enter(op); err != nil {
 		return v, err
 	}
-	defer g.ctx.drv.leave()
+	defer g.ctx.leave()
 	v, r := get(g.ctx.drv.drv, g.ctx.raw, g.raw)
 	if r == driver.ErrorNotSupported {
 		return v, g.ctx.resultf(op, r, "needs CUDA 12.3; this driver is of %v", g.ctx.drv.version)

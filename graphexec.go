@@ -39,7 +39,7 @@ func (g *Graph) Instantiate() (*GraphExec, error) {
 	if err := c.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.drv.leave()
+	defer c.leave()
 	if g.building.Load() {
 		return nil, failf(op, ErrIllegalState, "the graph is being captured into; end that first")
 	}

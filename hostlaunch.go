@@ -40,6 +40,10 @@ type hostOptions struct {
 	name string
 	mode HostSyncMode
 	done func(error)
+
+	callback func(error) // what AddCallback was given, and not HostLaunch
+	ctx      *Context    // of a callback
+	seq      uint64      // the callbacks' order
 }
 
 // HostSyncMode says how the driver's thread waits for a host function's turn.
@@ -49,7 +53,7 @@ type HostSyncMode uint32
 const (
 	// Block: the thread sleeps. It is the default.
 	Block HostSyncMode = 0
-	// Spin: the thread may spin, for a shorter way from the work before to the function. It is a hint: where the driver has no
+	// Spin: the thread spins, for a shorter way from the work before to the function. It is a hint: where the driver has no
 	// such mode (it came with CUDA 13.2) the function runs as with Block.
 	Spin HostSyncMode = 1
 )
@@ -113,7 +117,7 @@ func (c *Context) launchHost(op string, s driver.Stream, fn hostfn.Func) error {
 		}
 		return failf(op, ErrOutOfMemory, "16 million host functions are waiting; wait for some")
 	}
-	r := d.drv.LaunchHostFunc(c.raw, s, uint64(h))
+	r := c.launch(s, h, fn)
 	if r == driver.Success {
 		return nil
 	}
@@ -121,6 +125,22 @@ func (c *Context) launchHost(op string, s driver.Stream, fn hostfn.Func) error {
 		return nil // swept meanwhile: it has been resolved, so it counts as queued
 	}
 	return c.resultf(op, r, "the driver refused the host function; it will not run")
+}
+
+// launch hands the driver a function's handle, in the way its options want.
+func (c *Context) launch(s driver.Stream, h hostfn.Handle, fn hostfn.Func) driver.Result {
+	switch o, _ := fn.More.(*hostOptions); {
+	case o == nil:
+	case o.callback != nil:
+		return c.drv.drv.StreamAddCallback(c.raw, s, uint64(h), 0)
+	case o.mode != Block:
+		return c.drv.drv.LaunchHostFuncMode(c.raw, s, uint64(h), uint32(o.mode))
+	}
+	return c.drv.drv.LaunchHostFunc(c.raw, s, uint64(h))
+}
+
+func panicked(fn hostfn.Func, out hostfn.Outcome) *PanicError {
+	return &PanicError{Name: funcName(fn), Site: siteName(fn.Site), Value: out.Panic, Stack: out.Stack}
 }
 
 // runHostFunc is what the driver calls, on its own thread.
@@ -165,7 +185,7 @@ func (d *Driver) callHostFunc(fn hostfn.Func, failure *error) {
 		}
 	}()
 	hostfn.Call(fn.Run, func(out hostfn.Outcome) {
-		e := &PanicError{Name: funcName(fn), Site: siteName(fn.Site), Value: out.Panic, Stack: out.Stack}
+		e := panicked(fn, out)
 		if out.Goexit {
 			d.goexit(e)
 		}

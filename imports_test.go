@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 
 	"internal/gen":         {},
 	"internal/cudatest":    {""},
+	"internal/seamtest":    {"internal/driver"},
 	"internal/testkernels": {"softcuda"},
 	"internal/model":       {},
 	"internal/modeltest":   {"", "internal/model"},

@@ -36,7 +36,7 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 	if err := c.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.drv.leave()
+	defer c.leave()
 	if len(image) == 0 {
 		return nil, failf(op, ErrInvalidValue, "the image is empty")
 	}
@@ -77,7 +77,7 @@ func (m *Module) Kernel(name string) (*Kernel, error) {
 	if err := m.ctx.enter(op); err != nil {
 		return nil, err
 	}
-	defer m.ctx.drv.leave()
+	defer m.ctx.leave()
 	if !m.res.acquire() {
 		return nil, failf(op, ErrClosed, "the module is closed")
 	}

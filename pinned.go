@@ -21,7 +21,7 @@ func (c *Context) AllocPinned(n int) (*PinnedBuffer, error) {
 	if err := c.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.drv.leave()
+	defer c.leave()
 	if n <= 0 {
 		return nil, failf(op, ErrInvalidValue, "size %d: allocate at least one byte", n)
 	}

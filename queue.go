@@ -20,6 +20,18 @@ type Queue interface {
 	WaitEvent(e *Event) error
 	// WaitStream has later work wait for everything queued on other so far.
 	WaitStream(other *Stream) error
+	// WriteValue32 and WriteValue64 queue writing value to a place in memory, which must be a multiple of 4 or 8. Everything
+	// queued before is done when the value is seen (CONTRACT ST-12).
+	WriteValue32(at Word, value uint32) error
+	WriteValue64(at Word, value uint64) error
+	// WaitValue32 and WaitValue64 have later work wait until the memory at at meets a condition: by the work of another stream,
+	// or by the program's writing to pinned memory, with sync/atomic. CUDA does not know of that order: what does the writing must
+	// not wait for something queued later, and while a stream waits, calls that free memory, load modules or make streams may
+	// wait too (CONTRACT ST-12).
+	WaitValue32(at Word, cond WaitCondition, value uint32) error
+	WaitValue64(at Word, cond WaitCondition, value uint64) error
+	// Batch queues memory operations in their order, all or none.
+	Batch(ops ...MemOp) error
 
 	hostLaunch(fn func(), site uintptr, opts []HostOption) error
 	copyToHost(op string, dst hostRange, src *Buffer) error

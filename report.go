@@ -101,10 +101,16 @@ func (d *Driver) goexit(e *PanicError) {
 
 // funcName names a host function for reports.
 func funcName(fn hostfn.Func) string {
-	if o, _ := fn.More.(*hostOptions); o != nil && o.name != "" {
-		return o.name
+	run := reflect.ValueOf(fn.Run)
+	if o, _ := fn.More.(*hostOptions); o != nil {
+		if o.name != "" {
+			return o.name
+		}
+		if o.callback != nil {
+			run = reflect.ValueOf(o.callback)
+		}
 	}
-	if f := runtime.FuncForPC(reflect.ValueOf(fn.Run).Pointer()); f != nil {
+	if f := runtime.FuncForPC(run.Pointer()); f != nil {
 		return f.Name()
 	}
 	return "(unknown)"

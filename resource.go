@@ -80,6 +80,8 @@ func (r *resource) close() error {
 // destroy frees the handle. References taken and dropped again by acquires that failed may bring the count back to
 // closedBit; the registry lets only the first through.
 func (r *resource) destroy() error {
+	r.ctx.uses.Add(1) // so that the context is not closed in between; whether it is closed does not matter here
+	defer r.ctx.uses.Add(-1)
 	if !r.ctx.drv.resources.remove(r) {
 		return nil
 	}

@@ -2,8 +2,8 @@ package cuda
 
 // Stats counts what a Driver holds at a moment.
 type Stats struct {
-	Waiting int // host functions that have yet to start
-	Running int // host functions that run now
+	Waiting int // host functions and callbacks that have yet to start
+	Running int // those that run now
 
 	HostNodes int // functions of graphs' host nodes, which stay as long as anything can run them
 
@@ -11,6 +11,7 @@ type Stats struct {
 	Graphs, GraphExecs       int
 	Buffers, PinnedBuffers   int
 	DeviceBytes, PinnedBytes int64 // their memory
+	Contexts                 int   // made by NewContext and not closed
 }
 
 // Stats counts what d holds now. It needs no driver, so it works in host functions too.
@@ -20,7 +21,10 @@ func (d *Driver) Stats() Stats {
 	}
 	var st Stats
 	for _, c := range d.allContexts() {
-		st.Waiting += d.funcs.Pending(&c.funcs)
+		st.Waiting += d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks)
+		if c.own {
+			st.Contexts++
+		}
 	}
 	st.Running = max(d.funcs.Len()-st.Waiting, 0)
 	st.HostNodes = d.funcs.KeptLen()

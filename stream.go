@@ -67,7 +67,7 @@ func (c *Context) NewStream(opts ...StreamOption) (*Stream, error) {
 	if err := c.enter(op); err != nil {
 		return nil, err
 	}
-	defer c.drv.leave()
+	defer c.leave()
 	o := streamOptions{flags: StreamNonBlocking}
 	for _, opt := range opts {
 		if opt != nil {
@@ -124,7 +124,7 @@ func (c *Context) WithThreadStream(fn func(*Stream) error) error {
 	}
 	s := &Stream{ctx: c, raw: driver.StreamPerThread}
 	s.res = newResource(c, "Stream", 0, func() driver.Result { return driver.Success })
-	c.drv.leave() // fn may close the Driver
+	c.leave() // fn may close the Driver
 	defer s.res.close()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -143,7 +143,7 @@ func (s *Stream) beginAs(op, name string) error {
 		return err
 	}
 	if s.res != nil && !s.res.acquire() {
-		s.ctx.drv.leave()
+		s.ctx.leave()
 		return failf(op, ErrClosed, "%s is closed", name)
 	}
 	return nil
@@ -153,7 +153,7 @@ func (s *Stream) end() {
 	if s.res != nil {
 		s.res.release()
 	}
-	s.ctx.drv.leave()
+	s.ctx.leave()
 }
 
 // Context is the context that s belongs to.

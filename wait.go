@@ -54,6 +54,7 @@ func (c *Context) await(op string, ctx context.Context, done *completion) error 
 type eventPool struct {
 	mu   sync.Mutex
 	free []driver.Event
+	made int
 }
 
 // get takes an event from the pool, or makes one.
@@ -65,10 +66,16 @@ func (p *eventPool) get(c *Context, op string) (driver.Event, error) {
 		p.mu.Unlock()
 		return e, nil
 	}
+	p.made++
 	p.mu.Unlock()
 	var e driver.Event
 	var r driver.Result
 	c.drv.relaxed(func() { e, r = c.drv.drv.EventCreate(c.raw, driver.EventDisableTiming) })
+	if r != driver.Success {
+		p.mu.Lock()
+		p.made--
+		p.mu.Unlock()
+	}
 	return e, c.result(op, r)
 }
 

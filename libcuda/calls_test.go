@@ -103,6 +103,42 @@ func methodCases() []methodCase {
 		// A stream's handle is enough, whatever context is current.
 		{"LaunchHostFunc", func(d driver.Driver) any { return d.LaunchHostFunc(ctx, stream, 0x123456789) },
 			"cuLaunchHostFunc(stream=0x5a, data=0x123456789) in 0xabc", "0"},
+		// A driver without sync modes.
+		{"LaunchHostFuncMode", func(d driver.Driver) any { return d.LaunchHostFuncMode(ctx, stream, 0x12345678a, 1) },
+			"cuLaunchHostFunc(stream=0x5a, data=0x12345678a) in 0xabc", "0"},
+		{"StreamAddCallback", func(d driver.Driver) any { return d.StreamAddCallback(ctx, stream, 0x12345678b, 0) },
+			"cuStreamAddCallback(stream=0x5a, data=0x12345678b, flags=0) in 0xc0", "0"},
+		{"StreamAddCallback", func(d driver.Driver) any { return d.StreamAddCallback(ctx, stream, 0x12345678c, 4) },
+			"cuStreamAddCallback(stream=0x5a, data=0x12345678c, flags=4) in 0xc0", "1"},
+
+		{"StreamGetAttribute", func(d driver.Driver) any {
+			v, r := d.StreamGetAttribute(ctx, stream, 9)
+			return list(v[0], v[63], r)
+		}, "cuStreamGetAttribute(stream=0x5a, attr=9) in 0xc0", "1 64 0"},
+		{"StreamSetAttribute", func(d driver.Driver) any {
+			return d.StreamSetAttribute(ctx, stream, 3, driver.AttrValue{0: 4, 63: 5})
+		}, "cuStreamSetAttribute(stream=0x5a, attr=3, first=4, last=5) in 0xc0", "0"},
+		{"StreamCopyAttributes", func(d driver.Driver) any { return d.StreamCopyAttributes(ctx, stream, stream+1) },
+			"cuStreamCopyAttributes(dst=0x5a, src=0x5b) in 0xc0", "0"},
+
+		{"CtxCreate", func(d driver.Driver) any { return list(d.CtxCreate(4, 1)) },
+			"cuCtxCreate(flags=4, dev=1) in 0xabc\ncuCtxPopCurrent() in 0xcb\ncuStreamCreateWithPriority(flags=1, priority=0) in 0xcb", "203 0"},
+		{"CtxDestroy", func(d driver.Driver) any { return d.CtxDestroy(0xcb) }, "cuStreamDestroy(stream=0x51) in 0xcb\ncuCtxDestroy(ctx=0xcb) in 0xabc", "0"},
+
+		{"StreamWriteValue32", func(d driver.Driver) any { return d.StreamWriteValue32(ctx, stream, ptr, 1<<32-1, 1) },
+			"cuStreamWriteValue32(stream=0x5a, addr=0xd00000002000, value=4294967295, flags=1) in 0xc0", "0"},
+		{"StreamWriteValue64", func(d driver.Driver) any { return d.StreamWriteValue64(ctx, stream, ptr, 1<<64-1, 1) },
+			"cuStreamWriteValue64(stream=0x5a, addr=0xd00000002000, value=18446744073709551615, flags=1) in 0xc0", "0"},
+		{"StreamWaitValue32", func(d driver.Driver) any { return d.StreamWaitValue32(ctx, stream, ptr, 1<<32-1, 1<<30|2) },
+			"cuStreamWaitValue32(stream=0x5a, addr=0xd00000002000, value=4294967295, flags=0x40000002) in 0xc0", "0"},
+		{"StreamWaitValue64", func(d driver.Driver) any { return d.StreamWaitValue64(ctx, stream, ptr, 1<<64-1, 3) },
+			"cuStreamWaitValue64(stream=0x5a, addr=0xd00000002000, value=18446744073709551615, flags=0x3) in 0xc0", "0"},
+		{"StreamBatchMemOp", func(d driver.Driver) any {
+			return d.StreamBatchMemOp(ctx, stream, []driver.MemOp{
+				{Op: driver.MemOpWrite32, Address: ptr, Value: 7}, {Op: driver.MemOpBarrier, Plain: 1},
+				{Op: driver.MemOpWait64, Address: ptr + 8, Value: 1 << 40, Flags: driver.WaitValueAND}, {Op: driver.MemOpFlushRemoteWrites},
+			}, 0)
+		}, "cuStreamBatchMemOp(stream=0x5a, op=2 0xd00000002000 value=7 flags=0 op=6 flags=1 op=4 0xd00000002008 value=1099511627776 flags=2 op=3 flags=0, flags=0) in 0xc0", "0"},
 	}, captureMethodCases()...)
 }
 
@@ -133,7 +169,9 @@ func number(v any) any {
 // TestMethods drives every method of the seam, on a thread where a context of somebody else is current.
 func TestMethods(t *testing.T) {
 	f := newFake(t)
-	nv := f.open(driver.Upcalls{HostFunc: func(uint64) {}, Pending: func(driver.Context) int { return 0 }})
+	nv := f.open(driver.Upcalls{
+		HostFunc: func(uint64) {}, Callback: func(uint64, driver.Result) {}, Pending: func(driver.Context) int { return 0 },
+	})
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	f.log()

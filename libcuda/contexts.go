@@ -53,6 +53,18 @@ func (c *contexts) release(d driver.Device) *watched {
 	return nil
 }
 
+// remove takes ctx's entry out and returns it, or nil if there is none.
+func (c *contexts) remove(ctx driver.Context) *watched {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.find(ctx)
+	if w != nil {
+		list := slices.DeleteFunc(slices.Clone(c.all()), func(x *watched) bool { return x == w })
+		c.list.Store(&list)
+	}
+	return w
+}
+
 // clear takes all out.
 func (c *contexts) clear() []*watched {
 	c.mu.Lock()

@@ -18,6 +18,18 @@ func (nv *nvidia) LaunchHostFunc(ctx driver.Context, s driver.Stream, data uint6
 	return r
 }
 
+// LaunchHostFuncMode implements driver.HostFunctions.
+func (nv *nvidia) LaunchHostFuncMode(ctx driver.Context, s driver.Stream, data uint64, mode uint32) driver.Result {
+	if nv.fns[fnLaunchHostFunc_v2] == 0 {
+		return nv.LaunchHostFunc(ctx, s, data)
+	}
+	r := nv.launchHostFuncMode(ctx, s, ffi.HostEntry(), uintptr(nv.tag|data), mode)
+	if r == driver.Success {
+		nv.watch(ctx)
+	}
+	return r
+}
+
 // runHostFunc is called on the driver's thread.
 func (nv *nvidia) runHostFunc(data uint64) { nv.upcalls.Load().HostFunc(data) }
 

@@ -39,7 +39,7 @@ func open() (*nvidia, error) {
 	if err := nv.resolve(lib); err != nil {
 		return nil, err
 	}
-	nv.tag, nv.stop, err = ffi.Receive(nv.runHostFunc, func(uint64, int32) {})
+	nv.tag, nv.stop, err = ffi.Receive(nv.runHostFunc, nv.runCallback)
 	if err != nil {
 		return nil, openError(cuda.ErrOutOfMemory, nil, "%v: close some drivers; a program needs one", err)
 	}

@@ -62,6 +62,19 @@ const (
 	fnFuncGetParamInfo
 	fnLaunchKernel
 	fnLaunchHostFunc
+	fnLaunchHostFunc_v2
+	fnStreamAddCallback
+	fnStreamGetAttribute
+	fnStreamSetAttribute
+	fnStreamCopyAttributes
+	fnCtxCreate
+	fnCtxPopCurrent
+	fnCtxDestroy
+	fnStreamWriteValue32
+	fnStreamWriteValue64
+	fnStreamWaitValue32
+	fnStreamWaitValue64
+	fnStreamBatchMemOp
 	fnStreamBeginCapture
 	fnStreamBeginCaptureToGraph
 	fnStreamEndCapture
@@ -130,6 +143,19 @@ var symbols = [functions]symbol{
 	fnFuncGetParamInfo:                {"cuFuncGetParamInfo", 12040, 12040},
 	fnLaunchKernel:                    {"cuLaunchKernel", 4000, 0},
 	fnLaunchHostFunc:                  {"cuLaunchHostFunc", 10000, 0},
+	fnLaunchHostFunc_v2:               {"cuLaunchHostFunc", 13020, 13020},
+	fnStreamAddCallback:               {"cuStreamAddCallback", 5000, 0},
+	fnStreamGetAttribute:              {"cuStreamGetAttribute", 11000, 0},
+	fnStreamSetAttribute:              {"cuStreamSetAttribute", 11000, 0},
+	fnStreamCopyAttributes:            {"cuStreamCopyAttributes", 11000, 0},
+	fnCtxCreate:                       {"cuCtxCreate", 3020, 0},
+	fnCtxPopCurrent:                   {"cuCtxPopCurrent", 4000, 0},
+	fnCtxDestroy:                      {"cuCtxDestroy", 4000, 0},
+	fnStreamWriteValue32:              {"cuStreamWriteValue32", 11070, 0},
+	fnStreamWriteValue64:              {"cuStreamWriteValue64", 11070, 0},
+	fnStreamWaitValue32:               {"cuStreamWaitValue32", 11070, 0},
+	fnStreamWaitValue64:               {"cuStreamWaitValue64", 11070, 0},
+	fnStreamBatchMemOp:                {"cuStreamBatchMemOp", 11070, 0},
 	fnStreamBeginCapture:              {"cuStreamBeginCapture", 10010, 0},
 	fnStreamBeginCaptureToGraph:       {"cuStreamBeginCaptureToGraph", 12030, 12030},
 	fnStreamEndCapture:                {"cuStreamEndCapture", 10000, 0},
@@ -609,6 +635,156 @@ func (nv *nvidia) launchHostFunc(ctx driver.Context, s driver.Stream, fn uintptr
 	c.Args[1] = fn
 	c.Args[2] = data
 	r := nv.call(c, ctx, fnLaunchHostFunc, 3)
+	c.Free()
+	return r
+}
+
+// launchHostFuncMode calls cuLaunchHostFunc_v2.
+func (nv *nvidia) launchHostFuncMode(ctx driver.Context, s driver.Stream, fn uintptr, data uintptr, mode uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = fn
+	c.Args[2] = data
+	c.Args[3] = uintptr(mode)
+	r := nv.call(c, ctx, fnLaunchHostFunc_v2, 4)
+	c.Free()
+	return r
+}
+
+// streamAddCallback calls cuStreamAddCallback.
+func (nv *nvidia) streamAddCallback(ctx driver.Context, s driver.Stream, fn uintptr, data uintptr, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = fn
+	c.Args[2] = data
+	c.Args[3] = uintptr(flags)
+	r := nv.call(c, ctx, fnStreamAddCallback, 4)
+	c.Free()
+	return r
+}
+
+// streamGetAttribute calls cuStreamGetAttribute.
+func (nv *nvidia) streamGetAttribute(ctx driver.Context, s driver.Stream, attr int32, value unsafe.Pointer) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(attr)
+	c.Keep[0] = value
+	c.Args[2] = uintptr(c.Keep[0])
+	r := nv.call(c, ctx, fnStreamGetAttribute, 3)
+	c.Free()
+	return r
+}
+
+// streamSetAttribute calls cuStreamSetAttribute.
+func (nv *nvidia) streamSetAttribute(ctx driver.Context, s driver.Stream, attr int32, value unsafe.Pointer) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(attr)
+	c.Keep[0] = value
+	c.Args[2] = uintptr(c.Keep[0])
+	r := nv.call(c, ctx, fnStreamSetAttribute, 3)
+	c.Free()
+	return r
+}
+
+// StreamCopyAttributes calls cuStreamCopyAttributes.
+func (nv *nvidia) StreamCopyAttributes(ctx driver.Context, dst driver.Stream, src driver.Stream) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(dst)
+	c.Args[1] = uintptr(src)
+	r := nv.call(c, ctx, fnStreamCopyAttributes, 2)
+	c.Free()
+	return r
+}
+
+// ctxCreate calls cuCtxCreate.
+func (nv *nvidia) ctxCreate(flags uint32, d driver.Device) (driver.Context, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = uintptr(flags)
+	c.Args[2] = uintptr(d)
+	r := nv.call(c, 0, fnCtxCreate, 3)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.Context(o0), r
+}
+
+// ctxPopCurrent calls cuCtxPopCurrent.
+func (nv *nvidia) ctxPopCurrent() (driver.Context, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	r := nv.call(c, 0, fnCtxPopCurrent, 1)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.Context(o0), r
+}
+
+// ctxDestroy calls cuCtxDestroy.
+func (nv *nvidia) ctxDestroy(old driver.Context) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(old)
+	r := nv.call(c, 0, fnCtxDestroy, 1)
+	c.Free()
+	return r
+}
+
+// StreamWriteValue32 calls cuStreamWriteValue32.
+func (nv *nvidia) StreamWriteValue32(ctx driver.Context, s driver.Stream, at driver.DevicePtr, value uint32, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(at)
+	c.Args[2] = uintptr(value)
+	c.Args[3] = uintptr(flags)
+	r := nv.call(c, ctx, fnStreamWriteValue32, 4)
+	c.Free()
+	return r
+}
+
+// StreamWriteValue64 calls cuStreamWriteValue64.
+func (nv *nvidia) StreamWriteValue64(ctx driver.Context, s driver.Stream, at driver.DevicePtr, value uint64, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(at)
+	c.Args[2] = uintptr(value)
+	c.Args[3] = uintptr(flags)
+	r := nv.call(c, ctx, fnStreamWriteValue64, 4)
+	c.Free()
+	return r
+}
+
+// StreamWaitValue32 calls cuStreamWaitValue32.
+func (nv *nvidia) StreamWaitValue32(ctx driver.Context, s driver.Stream, at driver.DevicePtr, value uint32, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(at)
+	c.Args[2] = uintptr(value)
+	c.Args[3] = uintptr(flags)
+	r := nv.call(c, ctx, fnStreamWaitValue32, 4)
+	c.Free()
+	return r
+}
+
+// StreamWaitValue64 calls cuStreamWaitValue64.
+func (nv *nvidia) StreamWaitValue64(ctx driver.Context, s driver.Stream, at driver.DevicePtr, value uint64, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(at)
+	c.Args[2] = uintptr(value)
+	c.Args[3] = uintptr(flags)
+	r := nv.call(c, ctx, fnStreamWaitValue64, 4)
+	c.Free()
+	return r
+}
+
+// streamBatchMemOp calls cuStreamBatchMemOp.
+func (nv *nvidia) streamBatchMemOp(ctx driver.Context, s driver.Stream, n uint32, ops unsafe.Pointer, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(n)
+	c.Keep[0] = ops
+	c.Args[2] = uintptr(c.Keep[0])
+	c.Args[3] = uintptr(flags)
+	r := nv.call(c, ctx, fnStreamBatchMemOp, 4)
 	c.Free()
 	return r
 }

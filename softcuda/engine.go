@@ -31,9 +31,11 @@ type waiter struct {
 type opKind uint8
 
 const (
-	opMark opKind = iota // does nothing but be done: event records, waits
-	opWork               // device work: kernels, copies, memsets
-	opHost               // a host function
+	opMark     opKind = iota // does nothing but be done: event records, waits
+	opWork                   // device work: kernels, copies, memsets
+	opHost                   // a host function
+	opCallback               // a callback with status
+	opHold                   // waits until its work, asked now and then, succeeds: a wait-value
 )
 
 func (o *op) more() *opExtra {
@@ -101,9 +103,16 @@ func (m *machine) start(s *stream) {
 			s.running = true
 			m.workers.Add(1)
 			go m.work(s)
-		case opHost:
+		case opHost, opCallback:
 			s.running = true
 			m.queueCall(s)
+		case opHold:
+			if s.first.work() == driver.Success {
+				m.finish(s)
+				continue
+			}
+			s.running = true
+			m.hold(s)
 		}
 	}
 }
@@ -174,6 +183,7 @@ func (m *machine) step(s *stream) bool {
 		return false
 	}
 	m.finish(s)
+	m.releaseHeld()
 	next := s.first
 	s.running = next != nil && next.kind == opWork && next.waits == 0
 	more := s.running
@@ -185,7 +195,7 @@ func (m *machine) step(s *stream) bool {
 }
 
 // fail loses context c: everything queued there is dropped. Host functions are dropped without a word, as the driver does
-// (facts/h200.md); the library is told, and resolves them. mu is held.
+// (facts/h200.md); the library is told, and resolves them. Callbacks do run, with the error. mu is held.
 func (m *machine) fail(c *context, r driver.Result) {
 	if c.lost != driver.Success {
 		return
@@ -196,11 +206,15 @@ func (m *machine) fail(c *context, r driver.Result) {
 		s.running = false
 		for o := s.first; o != nil; o = o.next {
 			m.conclude(o, r)
+			if o.kind == opCallback {
+				c.host.failed = append(c.host.failed, o.data)
+			}
 		}
 		s.first, s.last = nil, nil
 	}
 	clear(c.busy)
 	c.host.clear()
+	m.serveCalls(c)
 	m.settle()
 	m.workers.Add(1)
 	go func() {

@@ -12,6 +12,7 @@ import (
 type callQueue struct {
 	first, last *stream
 	served      bool
+	failed      []uint64 // callbacks that stood in streams when the context failed
 }
 
 func (q *callQueue) push(s *stream) {
@@ -52,11 +53,42 @@ func (m *machine) LaunchHostFunc(ctx driver.Context, raw driver.Stream, data uin
 	return driver.Success
 }
 
-// queueCall has the host function at the head of s called in its turn. mu is held.
+// LaunchHostFuncMode implements driver.HostFunctions. A goroutine of the device has nothing to spin for.
+func (m *machine) LaunchHostFuncMode(ctx driver.Context, raw driver.Stream, data uint64, mode uint32) driver.Result {
+	const spin = 1
+	if mode > spin {
+		return driver.ErrorInvalidValue
+	}
+	return m.LaunchHostFunc(ctx, raw, data)
+}
+
+// StreamAddCallback implements driver.Callbacks.
+func (m *machine) StreamAddCallback(ctx driver.Context, raw driver.Stream, data uint64, flags uint32) driver.Result {
+	m.mu.Lock()
+	defer m.unlock()
+	s, r := m.queueable(ctx, raw)
+	if r != driver.Success {
+		return r
+	}
+	if flags != 0 {
+		return driver.ErrorInvalidValue
+	}
+	if s.capture != nil {
+		return s.capture.refuse()
+	}
+	m.enqueue(s, &op{kind: opCallback, data: data})
+	return driver.Success
+}
+
+// queueCall has the host function or callback at the head of s called in its turn. mu is held.
 func (m *machine) queueCall(s *stream) {
-	c := s.ctx
-	c.host.push(s)
-	if !c.host.served {
+	s.ctx.host.push(s)
+	m.serveCalls(s.ctx)
+}
+
+// serveCalls has a goroutine serve what is due in c. mu is held.
+func (m *machine) serveCalls(c *context) {
+	if !c.host.served && (c.host.first != nil || len(c.host.failed) > 0) {
 		c.host.served = true
 		m.workers.Add(1)
 		go m.serve(c)
@@ -82,11 +114,11 @@ func (m *machine) serve(c *context) {
 	for m.nextTurn(c, &turn) {
 		m.unlock()
 		for i := range turn.n {
-			if c.dead.Load() {
-				break // a lost context's functions are dropped (HL-17)
+			if turn.s != nil && c.dead.Load() {
+				break // a lost context's functions are dropped (HL-17), and its callbacks are in failed
 			}
 			turn.called = i + 1
-			callHost(m.up.HostFunc, turn.data[i])
+			callHost(turn.call, turn.data[i])
 		}
 		m.mu.Lock()
 		m.endTurn(&turn)
@@ -99,7 +131,8 @@ func (m *machine) serve(c *context) {
 // callTurn is a run of host functions that stand one behind the other in a stream. They are called in one go when no other
 // stream waits, which spares the lock. What is queued between two of them ends the run, so nobody can tell.
 type callTurn struct {
-	s      *stream
+	s      *stream      // nil: callbacks of a context that has failed, which are in no stream any more
+	call   func(uint64) // what is called with each of data
 	data   [16]uint64
 	n      int
 	called int
@@ -109,8 +142,13 @@ type callTurn struct {
 func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	t.s, t.n, t.called = c.host.pop(), 0, 0
 	if t.s == nil {
-		return false
+		return m.failedTurn(c, t)
 	}
+	if o := t.s.first; o.kind == opCallback {
+		m.callbackTurn(t, o.data, driver.Success)
+		return true
+	}
+	t.call = m.up.HostFunc
 	for o := t.s.first; o != nil && o.kind == opHost && o.waits == 0 && t.n < len(t.data); o = o.next {
 		t.data[t.n] = o.data
 		t.n++
@@ -121,9 +159,25 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	return true
 }
 
+// failedTurn takes the next callback of a context that has failed.
+func (m *machine) failedTurn(c *context, t *callTurn) bool {
+	if len(c.host.failed) == 0 {
+		return false
+	}
+	m.callbackTurn(t, c.host.failed[0], c.lost)
+	c.host.failed = c.host.failed[1:]
+	return true
+}
+
+// callbackTurn is a turn of one callback: the next one may have to be told something else.
+func (m *machine) callbackTurn(t *callTurn, data uint64, r driver.Result) {
+	t.call = func(data uint64) { m.up.Callback(data, r) }
+	t.data[0], t.n = data, 1
+}
+
 // endTurn takes off what was called. mu is held.
 func (m *machine) endTurn(t *callTurn) {
-	if !t.s.running {
+	if t.s == nil || !t.s.running {
 		return // the context was lost meanwhile
 	}
 	for range t.called {
@@ -131,6 +185,7 @@ func (m *machine) endTurn(t *callTurn) {
 	}
 	t.s.running = false
 	m.settling = append(m.settling, t.s)
+	m.releaseHeld()
 	m.settle()
 }
 

@@ -36,6 +36,8 @@ type machine struct {
 	streamIDs  uint64                        // the last one given out
 	settling   []*stream                     // streams whose first operation may have become ready
 	calls      []func()                      // to be called after mu
+	held       []*op                         // wait-values at the head of their streams
+	watching   bool                          // a goroutine looks at them
 }
 
 // device is one software GPU.
@@ -150,6 +152,12 @@ var attributes = map[int32]int{
 	driver.AttrComputeCapabilityMinor:    0,
 	driver.AttrStreamPrioritiesSupported: 1,
 	driver.AttrPageableMemoryAccess:      0,
+	driver.AttrCanFlushRemoteWrites:      0,
+	driver.AttrCanUse64BitStreamMemOps:   1,
+	driver.AttrCanUseStreamWaitValueNOR:  1,
+	driver.AttrMaxPersistingL2CacheSize:  32 << 20,
+	driver.AttrMaxAccessPolicyWindowSize: maxWindow,
+	driver.AttrMemSyncDomainCount:        syncDomains,
 }
 
 // DeviceGetAttribute implements driver.Devices.
@@ -183,9 +191,7 @@ func (m *machine) DevicePrimaryCtxRetain(i driver.Device) (driver.Context, drive
 	m.mu.Lock()
 	defer m.unlock()
 	if d.ctx == nil {
-		d.ctx = &context{raw: driver.Context(m.handle()), dev: d, threads: map[uint64]*stream{}, busy: map[*stream]struct{}{}}
-		d.ctx.legacy = m.newStream(d.ctx, driver.StreamDefault, 0)
-		m.contexts[d.ctx.raw] = d.ctx
+		d.ctx = m.newContext(d)
 	}
 	if d.ctx.lost != driver.Success {
 		return 0, d.ctx.lost

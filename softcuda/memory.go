@@ -45,7 +45,7 @@ func (mem *memory) alloc(n uintptr) (driver.DevicePtr, driver.Result) {
 	at := mem.next
 	mem.next += driver.DevicePtr((n+granularity-1)/granularity*granularity + granularity)
 	mem.used += int64(n)
-	mem.blocks = append(mem.blocks, block{at, make([]byte, n)})
+	mem.blocks = append(mem.blocks, block{at, words(n)})
 	return at, driver.Success
 }
 
@@ -167,7 +167,7 @@ func (m *machine) MemHostAlloc(ctx driver.Context, n uintptr, flags uint32) (uns
 	case n > uintptr(c.dev.mem.size-c.dev.mem.usedPinned):
 		return nil, driver.ErrorOutOfMemory
 	}
-	data := make([]byte, n)
+	data := words(n)
 	c.dev.mem.usedPinned += int64(n)
 	p := unsafe.Pointer(unsafe.SliceData(data))
 	c.dev.mem.pinned[uintptr(p)] = data

@@ -8,6 +8,7 @@ type stream struct {
 	flags    uint32
 	priority int32
 	id       uint64
+	attrs    attributesOf
 
 	first, last *op
 	running     bool    // somebody is at the first operation
@@ -20,7 +21,7 @@ type stream struct {
 
 func (m *machine) newStream(c *context, flags uint32, priority int32) *stream {
 	m.streamIDs++
-	return &stream{ctx: c, flags: flags, priority: priority, id: m.streamIDs}
+	return &stream{ctx: c, flags: flags, priority: priority, id: m.streamIDs, attrs: defaultAttributes}
 }
 
 // stream finds a stream that can still be used. mu is held.

@@ -27,6 +27,8 @@ var captureEndCases = []Case{
 	{ID: "HL-13", Name: "refused", Run: hostOnCapturing},
 	{ID: "HL-13", Name: "borrowed", Run: hostOnBorrowedCapturing},
 	{ID: "HL-14", Name: "not building", Run: notBuilding},
+	{ID: "CB-03", Name: "capturing", Run: callbackOnCapturing},
+	{ID: "ST-12", Name: "in a graph", Run: memOpsInGraph},
 }
 
 // modes are all capture modes.
@@ -342,6 +344,39 @@ func hostOnBorrowedCapturing(t *T) {
 	}
 	t.OK(g.Close())
 	t.Works(mine)
+}
+
+func callbackOnCapturing(t *T) {
+	s := t.Stream()
+	g, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(*cuda.GraphBuilder) error {
+		t.Is(cuda.AddCallback(s, func(error) { t.Error("ran") }), cuda.ErrCaptureUnsupported)
+		return nil
+	})
+	t.Logf("after a callback was refused the capture ends with %v", err)
+	t.OK(g.Close())
+	t.gone(s)
+}
+
+func memOpsInGraph(t *T) {
+	words := t.Buffer(16)
+	s, log := t.Stream(), &Order{}
+	t.OK(s.Memset(words, 0))
+	x := t.Exec(t.Capture(func(b *cuda.GraphBuilder) error {
+		return errors.Join(
+			b.WriteValue32(words.Word(0), 7),
+			b.WaitValue32(words.Word(0), cuda.ValueEQ, 7),
+			b.Batch(cuda.Write32(words.Word(4), 8), cuda.Wait32(words.Word(4), cuda.ValueGEQ, 8)),
+			cuda.HostLaunch(b, log.Add(1)))
+	}))
+	t.OK(x.Launch(s))
+	t.OK(x.Launch(s))
+	got := make([]uint32, 4)
+	t.OK(cuda.CopyToHost(s, got, words))
+	t.Sync(s)
+	log.Want(t, 1, 1)
+	if got[0] != 7 || got[1] != 8 {
+		t.Errorf("words %v, want 7 and 8", got)
+	}
 }
 
 func notBuilding(t *T) {

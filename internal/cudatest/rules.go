@@ -58,6 +58,7 @@ var Contract = []Family{
 		{"CB-02", `Gets nil, or the device error if the context has failed: then it still runs, once, with that error.`},
 		{"CB-04", `HL-04 to HL-10, HL-18 to HL-20 and HL-23 hold for callbacks as for host functions.`},
 		{"CB-03", `Not capturable: on a capturing stream ErrCaptureUnsupported, and the capture is handled as the driver does. Flags other than 0 are ErrInvalidValue.`},
+		{"CB-05", `If the driver does not run the callbacks of a context that has failed within a second, the library runs them with the error, in the order they were added, on ordinary goroutines: still exactly once.`},
 	}},
 	{"ST", "Streams", []Rule{
 		{"ST-01", `Create with flags Default (blocking) or NonBlocking; unknown flags ErrInvalidValue. Flags, priority, unique id, device and context read back.`},
@@ -72,6 +73,7 @@ var Contract = []Family{
 		{"ST-10", `AttachMemAsync: managed memory (length 0 or whole), or pageable memory where the device can access it (length above 0); Global, Host, Single, of which Host and Single are the program's unchecked promise not to touch it elsewhere; Single on the legacy stream is an error; it replaces the earlier association, in stream order; '__managed__' variables start Global; under Single the CPU may touch it once that stream is done, whatever others do; destroying the stream returns it to its default once the stream's work has finished.`},
 		{"ST-11", `Calls may report errors of earlier asynchronous work; such an error is marked as earlier work's in the message.`},
 		{"ST-12", `Write-value, wait-value (GEQ, EQ, AND, NOR) 32 and 64 bits, and batches, in stream order.`},
+		{"ST-13", `A further context of a device (NewContext) has the primary's constructors. Its Close waits for its work and is refused, changing nothing, while something made there is open or a call there is in progress; afterwards every use is ErrClosed. The Driver's Close closes what is left; Close of a context that is not the program's does nothing.`},
 	}},
 	{"EV", "Events", []Rule{
 		{"EV-01", `Record and wait order work across streams; an event and its recording stream share a context (else ErrInvalidHandle).`},

@@ -38,7 +38,9 @@ type Case struct {
 // Cases are all cases, in their order.
 func Cases() []Case {
 	return slices.Concat(hostCases, hostFailureCases, hostManyCases, streamCases, eventCases, kernelCases, copyCases, lifeCases,
-		waitCases, captureCases, captureEndCases, hostNodeCases,
+		waitCases,
+		callbackCases, attributeCases, contextCases, memOpCases,
+		captureCases, captureEndCases, hostNodeCases,
 	)
 }
 

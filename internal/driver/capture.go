@@ -48,6 +48,7 @@ const (
 	NodeEmpty       NodeType = 5
 	NodeWaitEvent   NodeType = 6
 	NodeEventRecord NodeType = 7
+	NodeBatchMemOp  NodeType = 12
 )
 
 // EdgeData says how an edge of a graph orders its nodes; the zero EdgeData is a whole dependency. It is laid out as a

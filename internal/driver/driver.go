@@ -74,6 +74,10 @@ type Driver interface {
 	Memory
 	Modules
 	HostFunctions
+	Callbacks
+	StreamAttributes
+	OwnContexts
+	MemoryOps
 	Captures
 	Graphs
 }
@@ -89,6 +93,9 @@ type Upcalls struct {
 	// Pending reports how many host functions of ctx have yet to run, so that a driver that must look for failures knows
 	// when to look. A function counts before LaunchHostFunc is called for it.
 	Pending func(ctx Context) int
+	// Callback runs the callback that was added with data, like HostFunc, and tells it r: Success, or what the context has
+	// failed with.
+	Callback func(data uint64, r Result)
 }
 
 // Devices are the device and primary context management sections.
@@ -175,4 +182,6 @@ type Launch struct {
 type HostFunctions interface {
 	// LaunchHostFunc queues a call of Upcalls.HostFunc with data.
 	LaunchHostFunc(ctx Context, s Stream, data uint64) Result
+	// LaunchHostFuncMode is LaunchHostFunc with a sync mode (cuLaunchHostFunc of CUDA 13.2). A driver without it ignores the mode.
+	LaunchHostFuncMode(ctx Context, s Stream, data uint64, mode uint32) Result
 }

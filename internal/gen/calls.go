@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,7 @@ func calls(rows [][]string) (map[string]string, error) {
 		}
 		seen[c.function], seen[c.method] = true, c.method != ""
 		fmt.Fprintf(&names, "%s\n", c.constant())
-		fmt.Fprintf(&table, "%s: {\"%s\", %d, %d},\n", c.constant(), c.function, c.version, c.since)
+		fmt.Fprintf(&table, "%s: {\"%s\", %d, %d},\n", c.constant(), c.symbol(), c.version, c.since)
 		if c.method != "" {
 			writeMethod(&methods, c)
 		}
@@ -57,6 +58,11 @@ func calls(rows [][]string) (map[string]string, error) {
 }
 
 func (c *call) constant() string { return "fn" + strings.TrimPrefix(c.function, "cu") }
+
+// symbol is the name to ask for: function, without what tells it apart in the table.
+func (c *call) symbol() string { return variant.ReplaceAllString(c.function, "") }
+
+var variant = regexp.MustCompile(`_v\d+$`)
 
 // parseCall reads FUNCTION VERSION SINCE METHOD ARGUMENTS...
 func parseCall(row []string) (c *call, err error) {

@@ -66,9 +66,12 @@ func TestAgainstHeader(t *testing.T) {
 
 func (c *call) checkAgainst(header []byte) error {
 	declared := map[int]string{}
-	for _, m := range regexp.MustCompile(`\*PFN_`+c.function+`_v(\d+)\)\(([^)]*)\)`).FindAllSubmatch(header, -1) {
+	for _, m := range regexp.MustCompile(`\*PFN_`+c.symbol()+`_v(\d+)\)\(([^)]*)\)`).FindAllSubmatch(header, -1) {
 		version, _ := strconv.Atoi(string(m[1]))
 		declared[version] = string(m[2])
+	}
+	if c.version > newest(header) {
+		return nil // newer than the header: nothing to check against
 	}
 	params, ok := declared[c.version]
 	if !ok {
@@ -92,14 +95,24 @@ func (c *call) checkAgainst(header []byte) error {
 	return nil
 }
 
+// newest is the newest version that the header declares any function of.
+func newest(header []byte) int {
+	latest := 0
+	for _, m := range regexp.MustCompile(`\*PFN_\w+_v(\d+)\)`).FindAllSubmatch(header, -1) {
+		version, _ := strconv.Atoi(string(m[1]))
+		latest = max(latest, version)
+	}
+	return latest
+}
+
 // cTypes are the C types that a type of the table stands for, without const.
 var cTypes = map[string][]string{
-	"int": {"int", "size_t"}, "int32": {"int", "CUdevice_attribute"}, "uint8": {"unsigned char"}, "uint16": {"unsigned short"},
-	"uint32": {"unsigned int"}, "uint64": {"unsigned long long", "size_t"}, "uintptr": {"size_t", "CUhostFn", "void *"},
+	"int": {"int", "size_t"}, "int32": {"int", "CUdevice_attribute", "CUstreamAttrID"}, "uint8": {"unsigned char"}, "uint16": {"unsigned short"},
+	"uint32": {"unsigned int", "cuuint32_t"}, "uint64": {"unsigned long long", "size_t", "cuuint64_t"}, "uintptr": {"size_t", "CUhostFn", "void *", "CUstreamCallback"},
 	"float32": {"float"}, "Device": {"CUdevice_v1", "CUdevice"}, "Context": {"CUcontext"}, "Stream": {"CUstream"}, "Event": {"CUevent"},
 	"Module": {"CUmodule"}, "Function": {"CUfunction"}, "DevicePtr": {"CUdeviceptr_v2"}, "string": {"char *"},
 	"pointer": {"void *", "char *", "CUstreamCaptureMode *", "CUjit_option *", "void **", "CUstreamCaptureStatus *", "cuuint64_t *",
-		"CUgraph *", "CUgraphNode *", "CUgraphNode **", "CUgraphEdgeData *", "CUgraphEdgeData **", "size_t *"},
+		"CUstreamAttrValue_v1 *", "CUstreamBatchMemOpParams *", "CUgraph *", "CUgraphNode *", "CUgraphNode **", "CUgraphEdgeData *", "CUgraphEdgeData **", "size_t *"},
 	"Graph": {"CUgraph"}, "GraphNode": {"CUgraphNode"}, "GraphExec": {"CUgraphExec"},
 	"CaptureMode": {"CUstreamCaptureMode"}, "CaptureStatus": {"CUstreamCaptureStatus"}, "NodeType": {"CUgraphNodeType"},
 }

@@ -178,11 +178,16 @@ func (t *Table) Observe() {
 	t.kept.ended.Load()
 }
 
+// Shut closes g: nothing can be added to it any more. What is in it stays.
+func (t *Table) Shut(g *Group) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g.closed = true
+}
+
 // Sweep closes g, so that nothing can be added to it, and removes and returns all its functions that have not started.
 func (t *Table) Sweep(g *Group) []Func {
-	t.mu.Lock()
-	g.closed = true
-	t.mu.Unlock()
+	t.Shut(g)
 	var fns []Func
 	t.Each(func(h Handle, fn Func, started bool) bool {
 		if fn.Group == g && !started {

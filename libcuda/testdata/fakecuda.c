@@ -207,7 +207,7 @@ int cuGraphExecDestroy(void *x) { CTX("cuGraphExecDestroy(exec=%p)", x); return 
 int cuGraphLaunch(void *x, void *s) { CTX("cuGraphLaunch(exec=%p, stream=%p)", x, s); return 0; }
 
 // Host functions run one by one, on a thread of ours. A lost context drops them.
-struct task { void (*fn)(void *); void *data; struct task *next; };
+struct task { void (*fn)(void *); void (*callback)(void *, int, void *); void *data; struct task *next; };
 static struct task *first, **last = &first;
 static pthread_mutex_t queue_mu = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queued = PTHREAD_COND_INITIALIZER;
@@ -224,22 +224,68 @@ static void *work(void *unused) {
 		struct task *task = first;
 		if (!(first = task->next)) last = &first;
 		pthread_mutex_unlock(&queue_mu);
-		if (!get(LOST)) task->fn(task->data);
+		if (task->callback) task->callback((void *)0x5a, get(LOST), task->data);
+		else if (!get(LOST)) task->fn(task->data);
 		free(task);
 	}
 	return unused;
 }
 static void start(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_detach(t); }
-int cuLaunchHostFunc(void *s, void (*fn)(void *), void *data) {
-	CTX("cuLaunchHostFunc(stream=%p, data=%#llx)", s, (u64)data & 0xffffffffffffff);
+static int add(void (*fn)(void *), void (*callback)(void *, int, void *), void *data) {
 	pthread_once(&once, start);
 	struct task *task = malloc(sizeof *task);
-	*task = (struct task){fn, data, 0};
+	*task = (struct task){fn, callback, data, 0};
 	pthread_mutex_lock(&queue_mu);
 	*last = task;
 	last = &task->next;
 	pthread_cond_signal(&queued);
 	pthread_mutex_unlock(&queue_mu);
+	return 0;
+}
+#define DATA(data) ((u64)data & 0xffffffffffffff)
+int cuLaunchHostFunc(void *s, void (*fn)(void *), void *data) {
+	CTX("cuLaunchHostFunc(stream=%p, data=%#llx)", s, DATA(data));
+	return add(fn, 0, data);
+}
+int cuLaunchHostFunc_v2(void *s, void (*fn)(void *), void *data, u32 mode) {
+	CTX("cuLaunchHostFunc(stream=%p, data=%#llx, mode=%u)", s, DATA(data), mode);
+	return add(fn, 0, data);
+}
+int cuStreamAddCallback(void *s, void (*callback)(void *, int, void *), void *data, u32 flags) {
+	CTX("cuStreamAddCallback(stream=%p, data=%#llx, flags=%u)", s, DATA(data), flags);
+	return flags ? 1 : add(0, callback, data);
+}
+
+int cuStreamGetAttribute(void *s, int attr, char *value) { CTX("cuStreamGetAttribute(stream=%p, attr=%d)", s, attr); for (int i = 0; i < 64; i++) value[i] = 1 + i; return attr == 99; }
+int cuStreamSetAttribute(void *s, int attr, const char *value) { CTX("cuStreamSetAttribute(stream=%p, attr=%d, first=%d, last=%d)", s, attr, value[0], value[63]); return 0; }
+int cuStreamCopyAttributes(void *dst, void *src) { CTX("cuStreamCopyAttributes(dst=%p, src=%p)", dst, src); return 0; }
+
+// A new context lies on the thread's stack until it is taken off.
+static __thread void *below;
+int cuCtxCreate_v2(void **ctx, u32 flags, int dev) { LOG("cuCtxCreate(flags=%u, dev=%d)", flags, dev); below = current; *ctx = current = (void *)(uintptr_t)(0xca + dev); return 0; }
+int cuCtxPopCurrent_v2(void **ctx) { LOG("cuCtxPopCurrent()"); *ctx = current; current = below; return 0; }
+int cuCtxDestroy_v2(void *ctx) { LOG("cuCtxDestroy(ctx=%p)", ctx); return 0; }
+
+int cuStreamWriteValue32_v2(void *s, u64 p, u32 v, u32 flags) { CTX("cuStreamWriteValue32(stream=%p, addr=%#llx, value=%u, flags=%u)", s, p, v, flags); return 0; }
+int cuStreamWriteValue64_v2(void *s, u64 p, u64 v, u32 flags) { CTX("cuStreamWriteValue64(stream=%p, addr=%#llx, value=%llu, flags=%u)", s, p, v, flags); return 0; }
+int cuStreamWaitValue32_v2(void *s, u64 p, u32 v, u32 flags) { CTX("cuStreamWaitValue32(stream=%p, addr=%#llx, value=%u, flags=%#x)", s, p, v, flags); return 0; }
+int cuStreamWaitValue64_v2(void *s, u64 p, u64 v, u32 flags) { CTX("cuStreamWaitValue64(stream=%p, addr=%#llx, value=%llu, flags=%#x)", s, p, v, flags); return 0; }
+// CUstreamBatchMemOpParams of cuda.h; only the members that are used.
+typedef union {
+	u32 operation;
+	struct { u32 operation; u64 address; union { u32 value; u64 value64; }; u32 flags; u64 alias; } value;
+	struct { u32 operation; u32 flags; } plain;
+	u64 pad[6];
+} memop;
+int cuStreamBatchMemOp_v2(void *s, u32 n, const memop *ops, u32 flags) {
+	char text[400] = "";
+	for (u32 i = 0; i < n; i++) {
+		char *end = text + strlen(text);
+		size_t room = sizeof text - (end - text);
+		if (ops[i].operation == 3 || ops[i].operation == 6) snprintf(end, room, " op=%u flags=%u", ops[i].operation, ops[i].plain.flags);
+		else snprintf(end, room, " op=%u %#llx value=%llu flags=%u", ops[i].operation, ops[i].value.address, ops[i].value.value64, ops[i].value.flags);
+	}
+	CTX("cuStreamBatchMemOp(stream=%p,%s, flags=%u)", s, text, flags);
 	return 0;
 }
 
@@ -267,7 +313,13 @@ static const struct { const char *name; int version; void *fn; } table[] = {
 	W(cuMemcpyDtoHAsync, 2000) F2(cuMemcpyDtoHAsync, 3020) W(cuMemcpyDtoDAsync, 3000) F2(cuMemcpyDtoDAsync, 3020)
 	F(cuMemsetD8Async, 3020) F(cuMemsetD16Async, 3020) F(cuMemsetD32Async, 3020)
 	F(cuModuleLoadDataEx, 2010) F(cuModuleUnload, 2000) F(cuModuleGetFunction, 2000) F(cuFuncGetParamInfo, 12040)
-	F(cuLaunchKernel, 4000) F(cuLaunchHostFunc, 10000) W(cuLaunchHostFunc, 13020)
+	F(cuLaunchKernel, 4000) F(cuLaunchHostFunc, 10000) F2(cuLaunchHostFunc, 13020)
+	F(cuStreamAddCallback, 5000) F(cuStreamGetAttribute, 11000) F(cuStreamSetAttribute, 11000) F(cuStreamCopyAttributes, 11000)
+	W(cuCtxCreate, 2000) F2(cuCtxCreate, 3020) W(cuCtxCreate, 11040) W(cuCtxCreate, 12050)
+	W(cuCtxPopCurrent, 2000) F2(cuCtxPopCurrent, 4000) W(cuCtxDestroy, 2000) F2(cuCtxDestroy, 4000)
+	W(cuStreamWriteValue32, 8000) F2(cuStreamWriteValue32, 11070) W(cuStreamWriteValue64, 9000) F2(cuStreamWriteValue64, 11070)
+	W(cuStreamWaitValue32, 8000) F2(cuStreamWaitValue32, 11070) W(cuStreamWaitValue64, 9000) F2(cuStreamWaitValue64, 11070)
+	W(cuStreamBatchMemOp, 8000) F2(cuStreamBatchMemOp, 11070)
 	W(cuStreamBeginCapture, 10000) F2(cuStreamBeginCapture, 10010) F(cuStreamBeginCaptureToGraph, 12030) F(cuStreamEndCapture, 10000)
 	F(cuStreamIsCapturing, 10000) W(cuStreamGetCaptureInfo, 10010) W(cuStreamGetCaptureInfo, 11030)
 	{"cuStreamGetCaptureInfo", 12030, (void *)cuStreamGetCaptureInfo_v3},

@@ -1,0 +1,98 @@
+package cuda
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/hostfn"
+	"github.com/hostlaunch/cuda/internal/native"
+)
+
+// AddCallback queues fn on s as a callback with status, the driver's older form of a host function: it runs once everything
+// queued on s before has finished, and what is queued afterwards waits until it returns. AddCallback itself returns at once.
+//
+// What distinguishes it from HostLaunch is that fn also runs when the context has failed: it gets nil, or that error, which is
+// an ErrDeviceLost. fn runs exactly once (CONTRACT CB-01, CB-02). Otherwise it is like a host function: it runs on a thread of
+// the driver, CUDA is forbidden inside, and a panic is recovered and reported. Name and OnDone apply; OnDone gets nil after fn
+// has run, whatever fn got. If the driver does not run the callbacks of a failed context within a second, the library does, in
+// the order they were added, on ordinary goroutines. A callback cannot be captured (CONTRACT CB-03).
+//
+// On an error nothing was queued and fn will never run: ErrInvalidValue for a nil argument and for SyncMode, which callbacks
+// do not have; ErrClosed; ErrNotPermitted inside a host function; ErrDeviceLost if the failure is known already.
+//
+// CONTRACT CB; cuStreamAddCallback.
+//
+//go:noinline
+func AddCallback(s *Stream, fn func(err error), opts ...HostOption) error {
+	site := native.CallerPC()
+	const op = "AddCallback"
+	if err := s.begin(op); err != nil {
+		return err
+	}
+	defer s.end()
+	if fn == nil {
+		return failf(op, ErrInvalidValue, "fn is nil")
+	}
+	o, err := newHostOptions(op, opts)
+	if err != nil {
+		return err
+	}
+	if o.mode != Block {
+		return failf(op, ErrInvalidValue, "callbacks have no sync mode; use HostLaunch")
+	}
+	o.callback, o.ctx, o.seq = fn, s.ctx, s.ctx.callbackSeq.Add(1)
+	return s.ctx.launchHost(op, s.raw, hostfn.Func{More: o, Site: site, Group: &s.ctx.callbacks})
+}
+
+// runCallback is what the driver calls, on its own thread.
+func (d *Driver) runCallback(data uint64, r driver.Result) {
+	h := hostfn.Handle(data)
+	fn, ok := d.funcs.Start(h)
+	if !ok {
+		return
+	}
+	defer d.funcs.Finish(h)
+	d.callBack(fn, r, d.goexit)
+}
+
+// callBack runs a callback with the status r. goexit is told if it leaves by runtime.Goexit.
+func (d *Driver) callBack(fn hostfn.Func, r driver.Result, goexit func(*PanicError)) {
+	o := fn.More.(*hostOptions)
+	status := o.ctx.result("AddCallback", r)
+	var failure error
+	defer func() { d.resolve(fn, failure) }()
+	hostfn.Call(func() { o.callback(status) }, func(out hostfn.Outcome) {
+		e := panicked(fn, out)
+		if out.Goexit {
+			goexit(e)
+		}
+		failure = e
+	})
+}
+
+// callbackGrace is how long a driver has to run the callbacks of a context that has failed.
+const callbackGrace = time.Second
+
+// failCallbacks sees to it that the callbacks of c, which has failed with r, run: by the driver, or else here.
+func (c *Context) failCallbacks(r driver.Result) {
+	const step = 5 * time.Millisecond
+	d := c.drv
+	d.funcs.Shut(&c.callbacks)
+	for waited := time.Duration(0); waited < callbackGrace && d.funcs.Pending(&c.callbacks) > 0; waited += step {
+		time.Sleep(step)
+	}
+	left := d.funcs.Sweep(&c.callbacks)
+	slices.SortFunc(left, func(a, b hostfn.Func) int {
+		return cmp.Compare(a.More.(*hostOptions).seq, b.More.(*hostOptions).seq)
+	})
+	for _, fn := range left {
+		returned := make(chan struct{})
+		d.report("AddCallback", func() {
+			defer close(returned)
+			d.callBack(fn, r, func(e *PanicError) { e.Value = ErrGoexit })
+		})
+		<-returned
+	}
+}
