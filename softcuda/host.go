@@ -111,6 +111,9 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	if t.s == nil {
 		return false
 	}
+	if x := t.s.first.extra; x != nil {
+		m.observe(x.clock)
+	}
 	for o := t.s.first; o != nil && o.kind == opHost && o.waits == 0 && t.n < len(t.data); o = o.next {
 		t.data[t.n] = o.data
 		t.n++

@@ -26,10 +26,15 @@ type machine struct {
 	events    map[driver.Event]*event
 	modules   map[driver.Module]*module
 	functions map[driver.Function]*function
-	handles   uintptr   // the last one given out
-	streamIDs uint64    // the last one given out
-	settling  []*stream // streams whose first operation may have become ready
-	calls     []func()  // to be called after mu
+	managed   map[driver.DevicePtr]*managed
+	greens    map[driver.GreenContext]*green
+	descs     map[driver.ResourceDesc]driver.DevResource
+	tracked   bool                 // devices lack concurrent managed access: see activity.go
+	unseen    map[*stream]struct{} // tracked streams with device work that the host has not seen
+	handles   uintptr              // the last one given out
+	streamIDs uint64               // the last one given out
+	settling  []*stream            // streams whose first operation may have become ready
+	calls     []func()             // to be called after mu
 }
 
 // device is one software GPU.
@@ -49,6 +54,7 @@ type context struct {
 	legacy  *stream
 	threads map[uint64]*stream   // per-thread default streams, by goroutine
 	busy    map[*stream]struct{} // streams with operations queued
+	known   map[*stream]struct{} // streams with a history, if the machine is tracked
 	host    callQueue            // streams whose next operation is a host function
 }
 
@@ -60,6 +66,11 @@ func newMachine(o Options) *machine {
 		events:    map[driver.Event]*event{},
 		modules:   map[driver.Module]*module{},
 		functions: map[driver.Function]*function{},
+		managed:   map[driver.DevicePtr]*managed{},
+		tracked:   o.NoConcurrentManagedAccess,
+		unseen:    map[*stream]struct{}{},
+		greens:    map[driver.GreenContext]*green{},
+		descs:     map[driver.ResourceDesc]driver.DevResource{},
 		handles:   0xff, // clear of the special stream handles
 	}
 	if o.Devices == 0 {
@@ -134,18 +145,25 @@ func (m *machine) DeviceGetName(i driver.Device) (string, driver.Result) {
 var attributes = map[int32]int{
 	driver.AttrMaxThreadsPerBlock:        maxThreads,
 	driver.AttrMaxSharedMemoryPerBlock:   maxShared,
-	driver.AttrMultiprocessorCount:       1,
+	driver.AttrMultiprocessorCount:       multiprocessors,
 	driver.AttrAsyncEngineCount:          2,
 	driver.AttrComputeCapabilityMajor:    9,
 	driver.AttrComputeCapabilityMinor:    0,
 	driver.AttrStreamPrioritiesSupported: 1,
 	driver.AttrPageableMemoryAccess:      0,
+	driver.AttrManagedMemory:             1,
 }
 
 // DeviceGetAttribute implements driver.Devices.
 func (m *machine) DeviceGetAttribute(attr int32, i driver.Device) (int, driver.Result) {
 	if _, r := m.device(i); r != driver.Success {
 		return 0, r
+	}
+	if attr == driver.AttrConcurrentManagedAccess {
+		if m.tracked {
+			return 0, driver.Success
+		}
+		return 1, driver.Success
 	}
 	v, ok := attributes[attr]
 	if !ok {
@@ -173,7 +191,7 @@ func (m *machine) DevicePrimaryCtxRetain(i driver.Device) (driver.Context, drive
 	m.mu.Lock()
 	defer m.unlock()
 	if d.ctx == nil {
-		d.ctx = &context{raw: driver.Context(m.handle()), dev: d, threads: map[uint64]*stream{}, busy: map[*stream]struct{}{}}
+		d.ctx = &context{raw: driver.Context(m.handle()), dev: d, threads: map[uint64]*stream{}, busy: map[*stream]struct{}{}, known: map[*stream]struct{}{}}
 		d.ctx.legacy = m.newStream(d.ctx, driver.StreamDefault, 0)
 		m.contexts[d.ctx.raw] = d.ctx
 	}
@@ -223,7 +241,8 @@ func (m *machine) CtxSynchronize(raw driver.Context) driver.Result {
 		m.unlock()
 		return r
 	}
-	return m.waitAll(c, everyStream)
+	seen := m.aheadAll(c)
+	return m.observeAfter(seen, m.waitAll(c, everyStream))
 }
 
 // now is the device's clock. Under synctest it is virtual.

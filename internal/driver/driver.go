@@ -74,6 +74,8 @@ type Driver interface {
 	Memory
 	Modules
 	HostFunctions
+	ManagedMemory
+	GreenContexts
 }
 
 // Upcalls are what a driver calls in the library.

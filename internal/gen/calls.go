@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,7 @@ func calls(rows [][]string) (map[string]string, error) {
 		}
 		seen[c.function], seen[c.method] = true, c.method != ""
 		fmt.Fprintf(&names, "%s\n", c.constant())
-		fmt.Fprintf(&table, "%s: {\"%s\", %d, %d},\n", c.constant(), c.function, c.version, c.since)
+		fmt.Fprintf(&table, "%s: {\"%s\", %d, %d},\n", c.constant(), c.symbol(), c.version, c.since)
 		if c.method != "" {
 			writeMethod(&methods, c)
 		}
@@ -57,6 +58,11 @@ func calls(rows [][]string) (map[string]string, error) {
 }
 
 func (c *call) constant() string { return "fn" + strings.TrimPrefix(c.function, "cu") }
+
+// symbol is the name to ask for: function, without what tells it apart in the table.
+func (c *call) symbol() string { return variant.ReplaceAllString(c.function, "") }
+
+var variant = regexp.MustCompile(`_v\d+$`)
 
 // parseCall reads FUNCTION VERSION SINCE METHOD ARGUMENTS...
 func parseCall(row []string) (c *call, err error) {
@@ -162,6 +168,9 @@ var types = map[string]goType{
 	"Module":    {name: "driver.Module", word: "uintptr(%s)", result: "driver.Module(%s)"},
 	"Function":  {name: "driver.Function", word: "uintptr(%s)", result: "driver.Function(%s)"},
 	"DevicePtr": {name: "driver.DevicePtr", word: "uintptr(%s)", result: "driver.DevicePtr(%s)"},
+
+	"GreenContext": {name: "driver.GreenContext", word: "uintptr(%s)", result: "driver.GreenContext(%s)"},
+	"ResourceDesc": {name: "driver.ResourceDesc", word: "uintptr(%s)", result: "driver.ResourceDesc(%s)"},
 
 	"pointer": {name: "unsafe.Pointer", word: "uintptr(%s)", result: "*(*unsafe.Pointer)(unsafe.Pointer(&%s))", kept: "%s"},
 	"string":  {name: "string", kept: "cstring(%s)"},
