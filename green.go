@@ -197,7 +197,7 @@ func (g *GreenContext) SMResource() (SMResource, error) {
 	return SMResource{g.dev, raw}, g.dev.needs(op, r, "cuGreenCtxGetDevResource", "")
 }
 
-// Context stands for g, by its handle. The driver wants a green context to be current to one thread at a time: use the
+// Context stands for g, by its handle. What is made in it keeps g alive, but once g is closed can only be closed too. The driver wants a green context to be current to one thread at a time: use the
 // device's own context for everything that is not about g. cuCtxFromGreenCtx.
 func (g *GreenContext) Context() *Context {
 	if g == nil {

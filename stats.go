@@ -8,6 +8,9 @@ type Stats struct {
 	Streams, Events, Modules int // open objects
 	Buffers, PinnedBuffers   int
 	DeviceBytes, PinnedBytes int64 // their memory
+
+	ManagedBuffers, GreenContexts int
+	ManagedBytes                  int64
 }
 
 // Stats counts what d holds now. It needs no driver, so it works in host functions too.
@@ -34,6 +37,11 @@ func (d *Driver) Stats() Stats {
 		case "PinnedBuffer":
 			st.PinnedBuffers++
 			st.PinnedBytes += r.bytes
+		case "ManagedBuffer":
+			st.ManagedBuffers++
+			st.ManagedBytes += r.bytes
+		case "GreenContext":
+			st.GreenContexts++
 		}
 	}
 	return st

@@ -2,6 +2,7 @@ package softcuda
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 )
@@ -76,9 +77,9 @@ func (m *machine) joinLegacy(s *stream) {
 	legacy := s.ctx.legacy
 	switch {
 	case s == legacy:
-		for b := range s.ctx.known {
+		for _, b := range s.ctx.remembered() {
 			if b.blocking() {
-				s.history.clock.join(m.history(b).clock)
+				s.history.clock.join(b.history.clock)
 			}
 		}
 	case s.blocking():
@@ -131,10 +132,16 @@ func (m *machine) aheadAll(c *context) clock {
 		return nil
 	}
 	all := clock{}
-	for s := range c.known {
-		all.join(m.history(s).clock)
+	for _, s := range c.remembered() {
+		all.join(s.history.clock)
 	}
 	return all
+}
+
+// remembered are the streams of c with a history. It forgets those that nothing can depend on any more.
+func (c *context) remembered() []*stream {
+	maps.DeleteFunc(c.known, func(s *stream, _ struct{}) bool { return s.settled(s.history.clock[s]) })
+	return slices.Collect(maps.Keys(c.known))
 }
 
 // observe notes that the host has seen the completion of everything in c. mu is held.
@@ -148,9 +155,6 @@ func (m *machine) observe(c clock) {
 		if h.seen == h.clock[s].work {
 			h.held = nil
 			delete(m.unseen, s)
-			if s.settled(h.clock[s]) {
-				delete(s.ctx.known, s)
-			}
 		}
 	}
 }
