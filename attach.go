@@ -52,9 +52,10 @@ func (s *Stream) attachHost(op string, mem hostRange, mode AttachMode) error {
 	if !s.ctx.pageable {
 		return failf(op, ErrNotSupported, "device %d cannot use ordinary host memory; use Context.AllocManaged", s.ctx.ordinal)
 	}
-	err := s.attach(op, driver.DevicePtr(uintptr(mem.ptr)), mem.n, mode)
-	runtime.KeepAlive(mem.ptr)
-	return err
+	var pin runtime.Pinner // the address goes on as a number: without this, mem might be on a stack, which moves
+	pin.Pin(mem.ptr)
+	defer pin.Unpin()
+	return s.attach(op, driver.DevicePtr(uintptr(mem.ptr)), mem.n, mode)
 }
 
 // attach checks the mode and queues. s is in use.

@@ -14,14 +14,15 @@ import (
 // GPU as softcuda has none. It is too old for green contexts.
 type reaching struct {
 	refusing
-	attached []string
+	attached   []string
+	concurrent int
 }
 
-func (*reaching) DeviceGetAttribute(attr int32, _ driver.Device) (int, driver.Result) {
+func (r *reaching) DeviceGetAttribute(attr int32, _ driver.Device) (int, driver.Result) {
 	if attr == driver.AttrPageableMemoryAccess {
 		return 1, driver.Success
 	}
-	return 0, driver.Success
+	return r.concurrent, driver.Success
 }
 
 func (r *reaching) StreamAttachMemAsync(_ driver.Context, s driver.Stream, p driver.DevicePtr, n uintptr, flags uint32) driver.Result {
@@ -50,6 +51,12 @@ func (*reaching) StreamGetCtxs(driver.Context, driver.Stream) (driver.Context, d
 func (*reaching) Needs(function string) int {
 	return map[string]int{"cuDeviceGetDevResource": 12040, "cuStreamGetCtx": 12050}[function]
 }
+
+func (*reaching) CtxFromGreenCtx(driver.GreenContext) (driver.Context, driver.Result) {
+	return 9, driver.Success
+}
+
+func (*reaching) GreenCtxDestroy(driver.GreenContext) driver.Result { return driver.Success }
 
 var somewhere = make([]byte, 64)
 
@@ -100,6 +107,22 @@ func TestHostAccessUnknown(t *testing.T) {
 	}
 	if err := m.HostAccess(); !errors.Is(err, ErrNotSupported) || !strings.Contains(err.Error(), "does not tell") {
 		t.Errorf("HostAccess = %v", err)
+	}
+	m, err = reachingDevice(t, &reaching{concurrent: 1}).AllocManaged(len(somewhere), AttachGlobal)
+	if err := errors.Join(err, m.HostAccess()); err != nil {
+		t.Errorf("with concurrent managed access: %v", err)
+	}
+}
+
+// A handle that the driver may give out again means nothing once its green context is gone.
+func TestGreenIsForgotten(t *testing.T) {
+	dev := reachingDevice(t, new(reaching))
+	g, err := dev.greenContext("NewGreenContext", 5)
+	if err != nil || dev.drv.context(9) != g.Context() {
+		t.Fatalf("the driver's context 9 is %p (%v), want %p", dev.drv.context(9), err, g.Context())
+	}
+	if err := g.Close(); err != nil || dev.drv.context(9) != nil {
+		t.Errorf("after Close (%v) context 9 is %p, want none", err, dev.drv.context(9))
 	}
 }
 

@@ -26,9 +26,6 @@ type clock map[*stream]tick
 // join adds what is in b.
 func (c clock) join(b clock) {
 	for s, t := range b {
-		if s.settled(t) {
-			continue
-		}
 		have := c[s]
 		c[s] = tick{max(have.work, t.work), max(have.host, t.host)}
 	}
