@@ -23,20 +23,26 @@ type tick struct{ work, host uint64 }
 // clock says what has gone before, by stream.
 type clock map[*stream]tick
 
-// join adds what is in b.
-func (c clock) join(b clock) {
+// join adds what is in b, and reports whether that was more device work.
+func (c clock) join(b clock) (more bool) {
 	for s, t := range b {
 		have := c[s]
+		more = more || t.work > have.work
 		c[s] = tick{max(have.work, t.work), max(have.host, t.host)}
 	}
+	return more
 }
 
 // history is what is known of a stream on a device whose activity is tracked.
 type history struct {
 	clock clock // what the end of the stream is ordered behind
 	seen  uint64
+	fresh bool   // a host function queued now would be ordered behind device work that the one before it is not
 	held  []hold // device work that the host has not seen, by what holds it
 }
+
+// join has the end of the stream be ordered behind c.
+func (h *history) join(c clock) { h.fresh = h.clock.join(c) || h.fresh }
 
 // hold says that device operations, from the one with number first on, are ordered behind these host functions.
 type hold struct {
@@ -58,9 +64,13 @@ func (m *machine) track(s *stream, o *op) {
 			h.held = append(h.held, hold{now.work + 1, maps.Clone(h.clock)})
 		}
 		now.work++
+		h.fresh = true
 		m.unseen[s] = struct{}{}
 	case opHost:
-		o.more().clock = maps.Clone(h.clock)
+		if h.fresh {
+			o.more().clock = maps.Clone(h.clock)
+			h.fresh = false
+		}
 		now.host++
 	}
 	h.clock[s] = now
@@ -76,11 +86,11 @@ func (m *machine) joinLegacy(s *stream) {
 	case s == legacy:
 		for _, b := range s.ctx.remembered() {
 			if b.blocking() {
-				s.history.clock.join(b.history.clock)
+				s.history.join(b.history.clock)
 			}
 		}
 	case s.blocking():
-		s.history.clock.join(m.history(legacy).clock)
+		s.history.join(m.history(legacy).clock)
 	}
 }
 
@@ -96,7 +106,7 @@ func (m *machine) history(s *stream) *history {
 // after has the end of s be ordered behind c. mu is held.
 func (m *machine) after(s *stream, c clock) {
 	if m.tracked {
-		m.history(s).clock.join(c)
+		m.history(s).join(c)
 	}
 }
 

@@ -115,6 +115,9 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 		m.observe(x.clock)
 	}
 	for o := t.s.first; o != nil && o.kind == opHost && o.waits == 0 && t.n < len(t.data); o = o.next {
+		if t.n > 0 && o.extra != nil && o.extra.clock != nil {
+			break // what it observes is observed when it starts, and not before
+		}
 		t.data[t.n] = o.data
 		t.n++
 		if c.host.first != nil {

@@ -14,6 +14,7 @@ var accessCases = []Case{
 	{ID: "HL-19", Name: "global memory, others ordered behind", Run: accessOthersBehind},
 	{ID: "HL-19", Name: "global memory, another stream active", Run: accessOthersActive},
 	{ID: "HL-19", Name: "joined streams are seen", Run: accessJoined},
+	{ID: "HL-19", Name: "joined when long done", Run: accessJoinedDone},
 	{ID: "HL-19", Name: "idle across functions", Run: accessStaysIdle},
 	{ID: "HL-19", Name: "a signal stands in for Sync", Run: accessSignal},
 	{ID: "HL-19", Name: "what else shows completion", Run: accessObserved},
@@ -116,6 +117,22 @@ func accessJoined(t *T) {
 	t.Touches(s, "inside, the other stream is joined", m)
 	t.Sync(s)
 	t.Free("afterwards", m)
+	t.WantWord(m, 2)
+}
+
+// accessJoinedDone: the same behind another function, when the work joined is done before it is joined.
+func accessJoinedDone(t *T) {
+	t.Checked()
+	s, other, m, e := t.Stream(), t.Stream(), t.Zero(), t.Event()
+	gate := t.Gate(s)
+	t.Increments(other, m)
+	t.OK(other.Record(e))
+	time.Sleep(5 * time.Millisecond)
+	t.OK(s.WaitEvent(e))
+	t.Touches(s, "inside, the other stream is joined", m)
+	t.Taken("nothing has shown that the other stream is done", m)
+	gate.Open()
+	t.Sync(s)
 	t.WantWord(m, 2)
 }
 
