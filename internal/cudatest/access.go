@@ -124,10 +124,11 @@ func accessJoined(t *T) {
 func accessJoinedDone(t *T) {
 	t.Checked()
 	s, other, m, e := t.Stream(), t.Stream(), t.Zero(), t.Event()
-	gate := t.Gate(s)
+	gate := t.Gate(t.Stream()) // it holds other streams' functions, so that those of s are called in one go
 	t.Increments(other, m)
 	t.OK(other.Record(e))
 	time.Sleep(5 * time.Millisecond)
+	t.Host(s, func() {})
 	t.OK(s.WaitEvent(e))
 	t.Touches(s, "inside, the other stream is joined", m)
 	t.Taken("nothing has shown that the other stream is done", m)
