@@ -19,6 +19,7 @@ type record struct {
 	done   bool
 	at     time.Time
 	result driver.Result
+	clock  clock // what it is ordered behind, if the machine is tracked
 }
 
 func (r *record) complete(result driver.Result) {
@@ -92,6 +93,9 @@ func (m *machine) EventQuery(_ driver.Context, raw driver.Event) driver.Result {
 	if r == driver.Success && e.latest != nil && !e.latest.done {
 		return driver.ErrorNotReady
 	}
+	if r == driver.Success && e.latest != nil {
+		m.observe(e.latest.clock)
+	}
 	return r
 }
 
@@ -103,7 +107,8 @@ func (m *machine) EventSynchronize(_ driver.Context, raw driver.Event) driver.Re
 		m.unlock()
 		return r
 	}
-	return m.wait(e.latest.op)
+	seen := e.latest.clock
+	return m.observeAfter(seen, m.wait(e.latest.op))
 }
 
 // EventElapsedTime implements driver.Events.
@@ -136,11 +141,14 @@ func (m *machine) NotifyEvent(_ driver.Context, raw driver.Event, fn func(driver
 		return nil, r
 	}
 	if e.latest == nil || e.latest.done {
+		if e.latest != nil {
+			m.observe(e.latest.clock)
+		}
 		m.calls = append(m.calls, func() { fn(driver.Success) })
 		return func() {}, driver.Success
 	}
-	o := e.latest.op
-	w := o.whenDone(fn)
+	o, seen := e.latest.op, e.latest.clock
+	w := o.whenDone(func(r driver.Result) { fn(m.observeAfter(seen, r)) })
 	return func() { m.stopWaiting(o, w) }, driver.Success
 }
 

@@ -26,12 +26,17 @@ type machine struct {
 	events    map[driver.Event]*event
 	modules   map[driver.Module]*module
 	functions map[driver.Function]*function
-	handles   uintptr   // the last one given out
-	streamIDs uint64    // the last one given out
-	settling  []*stream // streams whose first operation may have become ready
-	calls     []func()  // to be called after mu
-	held      []*op     // wait-values at the head of their streams
-	watching  bool      // a goroutine looks at them
+	managed   map[driver.DevicePtr]*managed
+	greens    map[driver.GreenContext]*green
+	descs     map[driver.ResourceDesc]driver.DevResource
+	tracked   bool                 // devices lack concurrent managed access: see activity.go
+	unseen    map[*stream]struct{} // tracked streams with device work that the host has not seen
+	handles   uintptr              // the last one given out
+	streamIDs uint64               // the last one given out
+	settling  []*stream            // streams whose first operation may have become ready
+	calls     []func()             // to be called after mu
+	held      []*op                // wait-values at the head of their streams
+	watching  bool                 // a goroutine looks at them
 }
 
 // device is one software GPU.
@@ -51,6 +56,7 @@ type context struct {
 	legacy  *stream
 	threads map[uint64]*stream   // per-thread default streams, by goroutine
 	busy    map[*stream]struct{} // streams with operations queued
+	known   map[*stream]struct{} // streams with a history, if the machine is tracked
 	host    callQueue            // streams whose next operation is a host function
 }
 
@@ -62,6 +68,11 @@ func newMachine(o Options) *machine {
 		events:    map[driver.Event]*event{},
 		modules:   map[driver.Module]*module{},
 		functions: map[driver.Function]*function{},
+		managed:   map[driver.DevicePtr]*managed{},
+		tracked:   o.NoConcurrentManagedAccess,
+		unseen:    map[*stream]struct{}{},
+		greens:    map[driver.GreenContext]*green{},
+		descs:     map[driver.ResourceDesc]driver.DevResource{},
 		handles:   0xff, // clear of the special stream handles
 	}
 	if o.Devices == 0 {
@@ -136,7 +147,7 @@ func (m *machine) DeviceGetName(i driver.Device) (string, driver.Result) {
 var attributes = map[int32]int{
 	driver.AttrMaxThreadsPerBlock:        maxThreads,
 	driver.AttrMaxSharedMemoryPerBlock:   maxShared,
-	driver.AttrMultiprocessorCount:       1,
+	driver.AttrMultiprocessorCount:       multiprocessors,
 	driver.AttrAsyncEngineCount:          2,
 	driver.AttrComputeCapabilityMajor:    9,
 	driver.AttrComputeCapabilityMinor:    0,
@@ -148,12 +159,19 @@ var attributes = map[int32]int{
 	driver.AttrMaxPersistingL2CacheSize:  32 << 20,
 	driver.AttrMaxAccessPolicyWindowSize: maxWindow,
 	driver.AttrMemSyncDomainCount:        syncDomains,
+	driver.AttrManagedMemory:             1,
 }
 
 // DeviceGetAttribute implements driver.Devices.
 func (m *machine) DeviceGetAttribute(attr int32, i driver.Device) (int, driver.Result) {
 	if _, r := m.device(i); r != driver.Success {
 		return 0, r
+	}
+	if attr == driver.AttrConcurrentManagedAccess {
+		if m.tracked {
+			return 0, driver.Success
+		}
+		return 1, driver.Success
 	}
 	v, ok := attributes[attr]
 	if !ok {
@@ -229,7 +247,8 @@ func (m *machine) CtxSynchronize(raw driver.Context) driver.Result {
 		m.unlock()
 		return r
 	}
-	return m.waitAll(c, everyStream)
+	seen := m.aheadAll(c)
+	return m.observeAfter(seen, m.waitAll(c, everyStream))
 }
 
 // now is the device's clock. Under synctest it is virtual.

@@ -13,7 +13,12 @@ type stream struct {
 	first, last *op
 	running     bool    // somebody is at the first operation
 	nextCall    *stream // in callQueue
-	fenced      *op     // the legacy stream's operation that this stream's operations already wait for
+	hostsRun    uint64  // host functions that have returned
+	green       *green  // the green context that it was made in, if it was
+	closed      bool
+	attached    bool     // managed memory has been attached to it
+	history     *history // if the machine is tracked
+	fenced      *op      // the legacy stream's operation that this stream's operations already wait for
 }
 
 func (m *machine) newStream(c *context, flags uint32, priority int32) *stream {
@@ -28,6 +33,9 @@ func (m *machine) stream(ctx driver.Context, raw driver.Stream) (*stream, driver
 		if s == nil {
 			return nil, driver.ErrorInvalidHandle
 		}
+		if s.green != nil && m.contexts[s.green.raw] == nil {
+			return nil, driver.ErrorContextIsDestroyed
+		}
 		return s, s.ctx.lost
 	}
 	c, r := m.context(ctx)
@@ -38,6 +46,14 @@ func (m *machine) stream(ctx driver.Context, raw driver.Stream) (*stream, driver
 		return m.threadStream(c), driver.Success
 	}
 	return c.legacy, driver.Success
+}
+
+// context is the handle of the context that s was made in.
+func (s *stream) context() driver.Context {
+	if s.green != nil {
+		return s.green.raw
+	}
+	return s.ctx.raw
 }
 
 // blocking reports whether s and the legacy stream order each other.
@@ -73,6 +89,7 @@ func (m *machine) StreamCreateWithPriority(ctx driver.Context, flags uint32, pri
 	}
 	raw := driver.Stream(m.handle())
 	m.streams[raw] = m.newStream(c, flags, min(max(priority, greatestPriority), leastPriority))
+	m.streams[raw].green, _ = m.greenOf(ctx)
 	return raw, driver.Success
 }
 
@@ -83,8 +100,10 @@ func (m *machine) StreamDestroy(ctx driver.Context, raw driver.Stream) driver.Re
 	if raw <= driver.StreamPerThread {
 		return driver.ErrorInvalidHandle
 	}
-	_, r := m.stream(ctx, raw)
+	s, r := m.stream(ctx, raw)
 	if r == driver.Success {
+		m.detach(s)
+		s.closed = true
 		delete(m.streams, raw)
 	}
 	return r
@@ -97,6 +116,9 @@ func (m *machine) StreamQuery(ctx driver.Context, raw driver.Stream) driver.Resu
 	s, r := m.stream(ctx, raw)
 	if r == driver.Success && s.busy() {
 		return driver.ErrorNotReady
+	}
+	if r == driver.Success {
+		m.observe(m.ahead(s))
 	}
 	return r
 }
@@ -123,10 +145,11 @@ func (m *machine) StreamSynchronize(ctx driver.Context, raw driver.Stream) drive
 		m.unlock()
 		return r
 	}
+	seen := m.ahead(s)
 	if s == s.ctx.legacy {
-		return m.waitAll(s.ctx, (*stream).blocking)
+		return m.observeAfter(seen, m.waitAll(s.ctx, (*stream).blocking))
 	}
-	return m.wait(s.last)
+	return m.observeAfter(seen, m.wait(s.last))
 }
 
 // StreamWaitEvent implements driver.Streams.
@@ -145,6 +168,9 @@ func (m *machine) StreamWaitEvent(ctx driver.Context, raw driver.Stream, e drive
 		return driver.ErrorIllegalState
 	case ev == nil:
 		return driver.ErrorInvalidHandle
+	}
+	if ev.latest != nil {
+		m.after(s, ev.latest.clock)
 	}
 	if ev.latest == nil || ev.latest.done {
 		return driver.Success
@@ -172,7 +198,12 @@ func (m *machine) StreamGetID(ctx driver.Context, raw driver.Stream) (uint64, dr
 
 // StreamGetCtx implements driver.Streams.
 func (m *machine) StreamGetCtx(ctx driver.Context, raw driver.Stream) (driver.Context, driver.Result) {
-	return streamValue(m, ctx, raw, func(s *stream) driver.Context { return s.ctx.raw })
+	return streamValue(m, ctx, raw, func(s *stream) driver.Context {
+		if raw <= driver.StreamPerThread {
+			return ctx
+		}
+		return s.context()
+	})
 }
 
 // StreamGetDevice implements driver.Streams.

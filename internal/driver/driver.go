@@ -78,6 +78,8 @@ type Driver interface {
 	StreamAttributes
 	OwnContexts
 	MemoryOps
+	ManagedMemory
+	GreenContexts
 }
 
 // Upcalls are what a driver calls in the library.

@@ -169,6 +169,9 @@ var types = map[string]goType{
 	"Function":  {name: "driver.Function", word: "uintptr(%s)", result: "driver.Function(%s)"},
 	"DevicePtr": {name: "driver.DevicePtr", word: "uintptr(%s)", result: "driver.DevicePtr(%s)"},
 
+	"GreenContext": {name: "driver.GreenContext", word: "uintptr(%s)", result: "driver.GreenContext(%s)"},
+	"ResourceDesc": {name: "driver.ResourceDesc", word: "uintptr(%s)", result: "driver.ResourceDesc(%s)"},
+
 	"pointer": {name: "unsafe.Pointer", word: "uintptr(%s)", result: "*(*unsafe.Pointer)(unsafe.Pointer(&%s))", kept: "%s"},
 	"string":  {name: "string", kept: "cstring(%s)"},
 }
