@@ -71,7 +71,7 @@ func (c *Context) contextOf(op string, raw driver.Stream) (*Context, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.contexts[rawCtx] == nil {
-		d.contexts[rawCtx] = &Context{drv: d, device: dev, ordinal: int(dev), raw: rawCtx, pageable: c.pageable, release: func() {}}
+		d.contexts[rawCtx] = &Context{drv: d, device: dev, ordinal: int(dev), raw: rawCtx, pageable: c.pageable, concurrent: c.concurrent, release: func() {}}
 	}
 	return d.contexts[rawCtx], nil
 }

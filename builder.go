@@ -178,7 +178,7 @@ func (s *Stream) beginError(op string, r driver.Result) error {
 	case driver.ErrorIllegalState:
 		return &Error{Op: op, Code: ErrCapturing, also: ErrIllegalState, Reason: "the stream is capturing already; end that capture first"}
 	case driver.ErrorNotSupported:
-		return s.ctx.resultf(op, r, "capturing into a graph needs CUDA 12.3; this driver is of %v", s.ctx.drv.version)
+		return s.ctx.resultf(op, r, "capturing into a graph came with CUDA 12.3; this driver is of %v", s.ctx.drv.version)
 	}
 	if s.raw <= driver.StreamLegacy {
 		return s.ctx.resultf(op, r, "the legacy default stream cannot capture; make a stream with NewStream")

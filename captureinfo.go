@@ -138,7 +138,7 @@ func (s *Stream) updateDependencies(op string, deps []CaptureDependency, flags u
 func (s *Stream) captureResult(op string, r driver.Result) error {
 	switch r {
 	case driver.ErrorNotSupported:
-		return s.ctx.resultf(op, r, "needs CUDA 12.3; this driver is of %v", s.ctx.drv.version)
+		return s.ctx.resultf(op, r, "it came with CUDA 12.3; this driver is of %v", s.ctx.drv.version)
 	case driver.ErrorIllegalState:
 		return s.ctx.resultf(op, r, "the stream is not capturing")
 	case driver.ErrorStreamCaptureImplicit:

@@ -18,7 +18,12 @@ type Context struct {
 	// pageable: the device reads and writes ordinary host memory itself, so a copy may still be at it when the driver returns;
 	// we wait then, for Go memory must outlive the copy. Elsewhere the driver has staged or finished such a copy by itself.
 	pageable bool
-	release  func() // lets go of the driver's context, at shutdown
+	// concurrent: the host may touch managed memory while the device works (ManagedBuffer.HostAccess).
+	concurrent bool
+	release    func() // lets go of the driver's context, at shutdown
+
+	// green is the lifetime of the green context that this Context stands for, if it does: what is made in it keeps that alive.
+	green *resource
 
 	funcs  hostfn.Group
 	events eventPool
@@ -46,6 +51,10 @@ func (c *Context) enter(op string) error {
 	if c.own && !c.hold() {
 		c.drv.leave()
 		return failf(op, ErrClosed, "the context is closed")
+	}
+	if c.green != nil && c.green.closed() {
+		c.leave()
+		return failf(op, ErrClosed, "the green context is closed")
 	}
 	if r := c.lost(); r != driver.Success {
 		c.leave()

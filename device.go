@@ -20,11 +20,12 @@ func (d *Driver) openDevice(op string, i driver.Device) (*Device, error) {
 		return nil, NewError(op, r, "no primary context for "+name)
 	}
 	pageable, _ := d.drv.DeviceGetAttribute(driver.AttrPageableMemoryAccess, i)
+	concurrent, _ := d.drv.DeviceGetAttribute(driver.AttrConcurrentManagedAccess, i)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	c := d.contexts[raw] // known already if a stream of it was borrowed
 	if c == nil {
-		c = &Context{drv: d, device: i, ordinal: int(i), raw: raw, pageable: pageable != 0}
+		c = &Context{drv: d, device: i, ordinal: int(i), raw: raw, pageable: pageable != 0, concurrent: concurrent != 0}
 		d.contexts[raw] = c
 	}
 	c.release = func() { d.drv.DevicePrimaryCtxRelease(i) }

@@ -40,7 +40,7 @@
 //
 // All types may be used from any goroutine; there is no "current" context to care for. Close is idempotent and safe on nil.
 // Closing a stream with work queued returns at once, and the work completes. An object that a program drops is closed by the
-// library at some later call, except a [PinnedBuffer], whose memory lives until its Close or the Driver's.
+// library at some later call, except a [PinnedBuffer] and a [ManagedBuffer], whose memory lives until Close or the Driver's.
 //
 // # Errors
 //

@@ -29,6 +29,8 @@ const (
 	ErrTimingDisabled
 	// ErrNotRecorded: the event has never been recorded (CONTRACT EV-02).
 	ErrNotRecorded
+	// ErrHostAccess: the host may not touch this managed memory now (CONTRACT HL-19).
+	ErrHostAccess
 )
 
 var ownCodes = map[Code]string{
@@ -39,6 +41,7 @@ var ownCodes = map[Code]string{
 	ErrNotBuilding:    "graph builder is not building",
 	ErrTimingDisabled: "event without timing",
 	ErrNotRecorded:    "event never recorded",
+	ErrHostAccess:     "no host access now",
 }
 
 // Error gives the driver's name and number of c, or what c means if it is this library's own.

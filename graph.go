@@ -90,7 +90,7 @@ func graphValue[T any](g *Graph, op string, get func(driver.Driver, driver.Conte
 	defer g.ctx.leave()
 	v, r := get(g.ctx.drv.drv, g.ctx.raw, g.raw)
 	if r == driver.ErrorNotSupported {
-		return v, g.ctx.resultf(op, r, "needs CUDA 12.3; this driver is of %v", g.ctx.drv.version)
+		return v, g.ctx.resultf(op, r, "it came with CUDA 12.3; this driver is of %v", g.ctx.drv.version)
 	}
 	return v, g.ctx.result(op, r)
 }

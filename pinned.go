@@ -74,7 +74,11 @@ func (b *PinnedBuffer) Close() error {
 // PinnedSlice is b's memory as a slice of T, as many as fit. T must be free of Go pointers, or it panics.
 func PinnedSlice[T any](b *PinnedBuffer) []T {
 	mustBePlain[T]("PinnedSlice")
-	data := b.Bytes()
+	return sliceOf[T](b.Bytes())
+}
+
+// sliceOf is data as a slice of T, as many as fit.
+func sliceOf[T any](data []byte) []T {
 	var zero T
 	if unsafe.Sizeof(zero) == 0 || len(data) < int(unsafe.Sizeof(zero)) {
 		return nil

@@ -30,6 +30,12 @@ const closedBit = 1 << 62
 // and out of use.
 func newResource(ctx *Context, kind string, bytes int, free func() driver.Result) *resource {
 	r := &resource{ctx: ctx, kind: kind, bytes: int64(bytes), free: free}
+	if g := ctx.green; g != nil && g.acquire() {
+		r.free = func() driver.Result {
+			defer g.release()
+			return free()
+		}
+	}
 	ctx.drv.resources.add(r)
 	return r
 }

@@ -12,6 +12,9 @@ type Stats struct {
 	Buffers, PinnedBuffers   int
 	DeviceBytes, PinnedBytes int64 // their memory
 	Contexts                 int   // made by NewContext and not closed
+
+	ManagedBuffers, GreenContexts int
+	ManagedBytes                  int64
 }
 
 // Stats counts what d holds now. It needs no driver, so it works in host functions too.
@@ -46,6 +49,11 @@ func (d *Driver) Stats() Stats {
 		case "PinnedBuffer":
 			st.PinnedBuffers++
 			st.PinnedBytes += r.bytes
+		case "ManagedBuffer":
+			st.ManagedBuffers++
+			st.ManagedBytes += r.bytes
+		case "GreenContext":
+			st.GreenContexts++
 		}
 	}
 	return st

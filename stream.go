@@ -13,8 +13,9 @@ import (
 type Stream struct {
 	ctx   *Context
 	raw   driver.Stream
-	res   *resource // nil for a stream that is not ours to destroy
-	owner any       // what a borrowed stream keeps alive
+	res   *resource     // nil for a stream that is not ours to destroy
+	green *GreenContext // that it was made in, if it was
+	owner any           // what a borrowed stream keeps alive
 
 	borrowed bool                    // another library's, which may use it too
 	captured atomic.Pointer[capture] // what it captures into, as far as this library knows
@@ -156,10 +157,14 @@ func (s *Stream) end() {
 	s.ctx.leave()
 }
 
-// Context is the context that s belongs to.
+// Context is the context that s belongs to. For a stream of a green context it is that which stands for the green context
+// (CONTRACT ST-09); see also Contexts.
 func (s *Stream) Context() *Context {
 	if s == nil {
 		return nil
+	}
+	if s.green != nil {
+		return s.green.Context()
 	}
 	return s.ctx
 }

@@ -32,7 +32,7 @@ func methodCases() []methodCase {
 		Params: []byte{9, 0, 0, 0, 0, 0, 0, 1, 8, 0, 0, 0}, Offsets: []uint32{0, 8},
 	}
 	return append([]methodCase{
-		{"DriverGetVersion", func(d driver.Driver) any { return list(d.DriverGetVersion()) }, "", "13000 0"},
+		{"DriverGetVersion", func(d driver.Driver) any { return list(d.DriverGetVersion()) }, "", "13010 0"},
 		{"DeviceGetCount", func(d driver.Driver) any { return list(d.DeviceGetCount()) }, "cuDeviceGetCount() in (nil)", "2 0"},
 		{"DeviceGetName", func(d driver.Driver) any { return list(d.DeviceGetName(1)) }, "cuDeviceGetName(len=256, dev=1) in (nil)", "Fake 1 0"},
 		{"DeviceGetAttribute", func(d driver.Driver) any { return list(d.DeviceGetAttribute(78, 1)) }, "cuDeviceGetAttribute(attrib=78, dev=1) in (nil)", "-78 0"},
@@ -139,7 +139,48 @@ func methodCases() []methodCase {
 				{Op: driver.MemOpWait64, Address: ptr + 8, Value: 1 << 40, Flags: driver.WaitValueAND}, {Op: driver.MemOpFlushRemoteWrites},
 			}, 0)
 		}, "cuStreamBatchMemOp(stream=0x5a, op=2 0xd00000002000 value=7 flags=0 op=6 flags=1 op=4 0xd00000002008 value=1099511627776 flags=2 op=3 flags=0, flags=0) in 0xc0", "0"},
+
+		{"MemAllocManaged", func(d driver.Driver) any { return list(d.MemAllocManaged(ctx, 1<<33, 2)) }, "cuMemAllocManaged(bytes=8589934592, flags=2) in 0xc0", "2684358656 0"},
+		{"StreamAttachMemAsync", func(d driver.Driver) any { return d.StreamAttachMemAsync(ctx, stream, ptr, 1<<33, 4) },
+			"cuStreamAttachMemAsync(stream=0x5a, dptr=0xd00000002000, n=8589934592, flags=4) in 0xc0", "0"},
+		{"HostAccess", func(d driver.Driver) any { return list(d.HostAccess(ctx, ptr)) }, "", "0 801"},
+
+		{"DeviceGetDevResource", func(d driver.Driver) any { res, r := d.DeviceGetDevResource(1, 1); return list(res.SM, r) },
+			"cuDeviceGetDevResource(dev=1, type=1) in (nil)", "{132 8 4} 0"},
+		{"DevSmResourceSplitByCount", splitByCount, "cuDeviceGetDevResource(dev=1, type=1) in 0xabc\n" +
+			"cuDevSmResourceSplitByCount(groups=3, in=132 sound=1, flags=0, min=12) in 0xabc\n" +
+			"cuDevSmResourceSplitByCount(groups=3, in=132 sound=1, flags=1, min=12) in 0xabc\n" +
+			"cuDevResourceGenerateDesc(16 sound=1, 3 sound=1, n=3) in 0xabc", "2 16 24 3 222 0"},
+		{"DevResourceGenerateDesc", func(d driver.Driver) any {
+			res, _ := d.DeviceGetDevResource(0, 1)
+			return list(d.DevResourceGenerateDesc([]driver.DevResource{res}))
+		}, "cuDeviceGetDevResource(dev=0, type=1) in 0xabc\ncuDevResourceGenerateDesc(132 sound=1, 132 sound=1, n=1) in 0xabc", "222 0"},
+		{"GreenCtxCreate", func(d driver.Driver) any { return list(d.GreenCtxCreate(0xde, 1, 1)) }, "cuGreenCtxCreate(desc=0xde, dev=1, flags=1) in 0xabc", "156 0"},
+		{"GreenCtxDestroy", func(d driver.Driver) any { return d.GreenCtxDestroy(0x9c) }, "cuGreenCtxDestroy(green=0x9c) in 0xabc", "0"},
+		{"GreenCtxGetDevResource", func(d driver.Driver) any { res, r := d.GreenCtxGetDevResource(0x9c, 1); return list(res.SM, r) },
+			"cuGreenCtxGetDevResource(green=0x9c, type=1) in 0xabc", "{40 8 4} 0"},
+		{"CtxFromGreenCtx", func(d driver.Driver) any { return list(d.CtxFromGreenCtx(0x9c)) }, "cuCtxFromGreenCtx(green=0x9c) in 0xabc", "201 0"},
+		{"GreenCtxStreamCreate", func(d driver.Driver) any { return list(d.GreenCtxStreamCreate(0x9c, 1, -4)) },
+			"cuGreenCtxStreamCreate(green=0x9c, flags=1, priority=-4) in 0xabc", "89 0"},
+		{"StreamGetCtxs", func(d driver.Driver) any { return list(d.StreamGetCtxs(ctx, stream)) }, "cuStreamGetCtx_v2(stream=0x5a) in 0xc0", "193 156 0"},
+		{"StreamGetGreenCtx", func(d driver.Driver) any { return list(d.StreamGetGreenCtx(ctx, stream)) }, "cuStreamGetGreenCtx(stream=0x5a) in 0xc0", "156 0"},
+		{"StreamGetDevResource", func(d driver.Driver) any { res, r := d.StreamGetDevResource(ctx, stream, 1); return list(res.SM, r) },
+			"cuStreamGetDevResource(stream=0x5a, type=1) in 0xc0", "{8 8 4} 0"},
 	}, captureMethodCases()...)
+}
+
+// splitByCount splits and describes, so that what came out is seen to go in again as it was.
+func splitByCount(d driver.Driver) any {
+	in, _ := d.DeviceGetDevResource(1, 1)
+	if _, _, r := d.DevSmResourceSplitByCount(&in, 3, 0, 12); r != driver.ErrorInvalidResourceConfiguration {
+		return r
+	}
+	parts, rest, r := d.DevSmResourceSplitByCount(&in, 3, 1, 12)
+	if r != driver.Success {
+		return r
+	}
+	desc, r := d.DevResourceGenerateDesc(append(parts, rest))
+	return list(len(parts), parts[0].SM.Count, parts[1].SM.Count, rest.SM.Count, uint64(desc), r)
 }
 
 type methodCase struct {
@@ -169,6 +210,7 @@ func number(v any) any {
 // TestMethods drives every method of the seam, on a thread where a context of somebody else is current.
 func TestMethods(t *testing.T) {
 	f := newFake(t)
+	f.set(knobVersion, 13010)
 	nv := f.open(driver.Upcalls{
 		HostFunc: func(uint64) {}, Callback: func(uint64, driver.Result) {}, Pending: func(driver.Context) int { return 0 },
 	})
@@ -263,6 +305,15 @@ func TestOptional(t *testing.T) {
 	}
 	if v := nv.Needs("cuStreamQuery"); v != 0 {
 		t.Errorf("Needs of what is there: %d", v)
+	}
+	for function, since := range map[string]int{"cuStreamGetCtx": 12050, "cuGreenCtxCreate": 12040, "cuStreamGetDevResource": 13010} {
+		if v := nv.Needs(function); v != since {
+			t.Errorf("Needs(%s): %d", function, v)
+		}
+	}
+	res, r := nv.DeviceGetDevResource(0, 1)
+	if _, _, split := nv.DevSmResourceSplitByCount(&res, 1, 0, 1); r != driver.ErrorNotSupported || split != driver.ErrorNotSupported {
+		t.Errorf("DeviceGetDevResource: %d, DevSmResourceSplitByCount: %d", r, split)
 	}
 	f.log()
 	d, r := nv.StreamGetDevice(ctx, stream)

@@ -75,6 +75,19 @@ const (
 	fnStreamWaitValue32
 	fnStreamWaitValue64
 	fnStreamBatchMemOp
+	fnMemAllocManaged
+	fnStreamAttachMemAsync
+	fnDeviceGetDevResource
+	fnDevSmResourceSplitByCount
+	fnDevResourceGenerateDesc
+	fnGreenCtxCreate
+	fnGreenCtxDestroy
+	fnGreenCtxGetDevResource
+	fnCtxFromGreenCtx
+	fnGreenCtxStreamCreate
+	fnStreamGetCtx_v2
+	fnStreamGetGreenCtx
+	fnStreamGetDevResource
 	fnStreamBeginCapture
 	fnStreamBeginCaptureToGraph
 	fnStreamEndCapture
@@ -156,6 +169,19 @@ var symbols = [functions]symbol{
 	fnStreamWaitValue32:               {"cuStreamWaitValue32", 11070, 0},
 	fnStreamWaitValue64:               {"cuStreamWaitValue64", 11070, 0},
 	fnStreamBatchMemOp:                {"cuStreamBatchMemOp", 11070, 0},
+	fnMemAllocManaged:                 {"cuMemAllocManaged", 6000, 0},
+	fnStreamAttachMemAsync:            {"cuStreamAttachMemAsync", 6000, 0},
+	fnDeviceGetDevResource:            {"cuDeviceGetDevResource", 12040, 12040},
+	fnDevSmResourceSplitByCount:       {"cuDevSmResourceSplitByCount", 12040, 12040},
+	fnDevResourceGenerateDesc:         {"cuDevResourceGenerateDesc", 12040, 12040},
+	fnGreenCtxCreate:                  {"cuGreenCtxCreate", 12040, 12040},
+	fnGreenCtxDestroy:                 {"cuGreenCtxDestroy", 12040, 12040},
+	fnGreenCtxGetDevResource:          {"cuGreenCtxGetDevResource", 12040, 12040},
+	fnCtxFromGreenCtx:                 {"cuCtxFromGreenCtx", 12040, 12040},
+	fnGreenCtxStreamCreate:            {"cuGreenCtxStreamCreate", 12050, 12050},
+	fnStreamGetCtx_v2:                 {"cuStreamGetCtx", 12050, 12050},
+	fnStreamGetGreenCtx:               {"cuStreamGetGreenCtx", 12040, 12040},
+	fnStreamGetDevResource:            {"cuStreamGetDevResource", 13010, 13010},
 	fnStreamBeginCapture:              {"cuStreamBeginCapture", 10010, 0},
 	fnStreamBeginCaptureToGraph:       {"cuStreamBeginCaptureToGraph", 12030, 12030},
 	fnStreamEndCapture:                {"cuStreamEndCapture", 10000, 0},
@@ -785,6 +811,148 @@ func (nv *nvidia) streamBatchMemOp(ctx driver.Context, s driver.Stream, n uint32
 	c.Args[2] = uintptr(c.Keep[0])
 	c.Args[3] = uintptr(flags)
 	r := nv.call(c, ctx, fnStreamBatchMemOp, 4)
+	c.Free()
+	return r
+}
+
+// MemAllocManaged calls cuMemAllocManaged.
+func (nv *nvidia) MemAllocManaged(ctx driver.Context, size uintptr, flags uint32) (driver.DevicePtr, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = size
+	c.Args[2] = uintptr(flags)
+	r := nv.call(c, ctx, fnMemAllocManaged, 3)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.DevicePtr(o0), r
+}
+
+// StreamAttachMemAsync calls cuStreamAttachMemAsync.
+func (nv *nvidia) StreamAttachMemAsync(ctx driver.Context, s driver.Stream, p driver.DevicePtr, length uintptr, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(p)
+	c.Args[2] = length
+	c.Args[3] = uintptr(flags)
+	r := nv.call(c, ctx, fnStreamAttachMemAsync, 4)
+	c.Free()
+	return r
+}
+
+// deviceGetDevResource calls cuDeviceGetDevResource.
+func (nv *nvidia) deviceGetDevResource(d driver.Device, result unsafe.Pointer, typ uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(d)
+	c.Keep[0] = result
+	c.Args[1] = uintptr(c.Keep[0])
+	c.Args[2] = uintptr(typ)
+	r := nv.call(c, 0, fnDeviceGetDevResource, 3)
+	c.Free()
+	return r
+}
+
+// devResourceGenerateDesc calls cuDevResourceGenerateDesc.
+func (nv *nvidia) devResourceGenerateDesc(resources unsafe.Pointer, n uint32) (driver.ResourceDesc, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Keep[0] = resources
+	c.Args[1] = uintptr(c.Keep[0])
+	c.Args[2] = uintptr(n)
+	r := nv.call(c, 0, fnDevResourceGenerateDesc, 3)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.ResourceDesc(o0), r
+}
+
+// GreenCtxCreate calls cuGreenCtxCreate.
+func (nv *nvidia) GreenCtxCreate(desc driver.ResourceDesc, d driver.Device, flags uint32) (driver.GreenContext, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = uintptr(desc)
+	c.Args[2] = uintptr(d)
+	c.Args[3] = uintptr(flags)
+	r := nv.call(c, 0, fnGreenCtxCreate, 4)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.GreenContext(o0), r
+}
+
+// GreenCtxDestroy calls cuGreenCtxDestroy.
+func (nv *nvidia) GreenCtxDestroy(g driver.GreenContext) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(g)
+	r := nv.call(c, 0, fnGreenCtxDestroy, 1)
+	c.Free()
+	return r
+}
+
+// greenCtxGetDevResource calls cuGreenCtxGetDevResource.
+func (nv *nvidia) greenCtxGetDevResource(g driver.GreenContext, result unsafe.Pointer, typ uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(g)
+	c.Keep[0] = result
+	c.Args[1] = uintptr(c.Keep[0])
+	c.Args[2] = uintptr(typ)
+	r := nv.call(c, 0, fnGreenCtxGetDevResource, 3)
+	c.Free()
+	return r
+}
+
+// CtxFromGreenCtx calls cuCtxFromGreenCtx.
+func (nv *nvidia) CtxFromGreenCtx(g driver.GreenContext) (driver.Context, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = uintptr(g)
+	r := nv.call(c, 0, fnCtxFromGreenCtx, 2)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.Context(o0), r
+}
+
+// GreenCtxStreamCreate calls cuGreenCtxStreamCreate.
+func (nv *nvidia) GreenCtxStreamCreate(g driver.GreenContext, flags uint32, priority int32) (driver.Stream, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = uintptr(g)
+	c.Args[2] = uintptr(flags)
+	c.Args[3] = uintptr(priority)
+	r := nv.call(c, 0, fnGreenCtxStreamCreate, 4)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.Stream(o0), r
+}
+
+// StreamGetCtxs calls cuStreamGetCtx_v2.
+func (nv *nvidia) StreamGetCtxs(ctx driver.Context, s driver.Stream) (primary driver.Context, green driver.GreenContext, _ driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = c.Ref(0)
+	c.Args[2] = c.Ref(1)
+	r := nv.call(c, ctx, fnStreamGetCtx_v2, 3)
+	o0, o1 := c.Out[0], c.Out[1]
+	c.Free()
+	return driver.Context(o0), driver.GreenContext(o1), r
+}
+
+// StreamGetGreenCtx calls cuStreamGetGreenCtx.
+func (nv *nvidia) StreamGetGreenCtx(ctx driver.Context, s driver.Stream) (driver.GreenContext, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = c.Ref(0)
+	r := nv.call(c, ctx, fnStreamGetGreenCtx, 2)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.GreenContext(o0), r
+}
+
+// streamGetDevResource calls cuStreamGetDevResource.
+func (nv *nvidia) streamGetDevResource(ctx driver.Context, s driver.Stream, result unsafe.Pointer, typ uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Keep[0] = result
+	c.Args[1] = uintptr(c.Keep[0])
+	c.Args[2] = uintptr(typ)
+	r := nv.call(c, ctx, fnStreamGetDevResource, 3)
 	c.Free()
 	return r
 }

@@ -22,7 +22,7 @@ type capture struct {
 
 // dependency is a node that another one comes behind.
 type dependency struct {
-	on   *node
+	on   *graphNode
 	data driver.EdgeData
 }
 
@@ -191,7 +191,7 @@ func (m *machine) finishCapture(c *capture, wanted bool) {
 
 // joined reports whether the origin is behind everything that forked streams have captured.
 func (c *capture) joined() bool {
-	reached := map[*node]bool{}
+	reached := map[*graphNode]bool{}
 	reach(reached, c.origin.deps)
 	for _, s := range c.streams {
 		for _, d := range s.deps {
@@ -204,7 +204,7 @@ func (c *capture) joined() bool {
 }
 
 // reach notes the nodes of deps, and those before them.
-func reach(reached map[*node]bool, deps []dependency) {
+func reach(reached map[*graphNode]bool, deps []dependency) {
 	for todo := slices.Clone(deps); len(todo) > 0; {
 		n := todo[len(todo)-1].on
 		todo = todo[:len(todo)-1]
@@ -216,7 +216,7 @@ func reach(reached map[*node]bool, deps []dependency) {
 }
 
 // add makes a node of what was queued on s, which captures. mu is held.
-func (m *machine) add(s *stream, n *node) {
+func (m *machine) add(s *stream, n *graphNode) {
 	n.ctx, n.deps = s.ctx, s.deps
 	m.addNode(s.capture.graph, n)
 	s.deps = []dependency{{on: n}}

@@ -15,6 +15,9 @@ func TestConformance(t *testing.T) {
 		Open: func(opts ...cuda.Option) (*cuda.Driver, error) {
 			return softcuda.New(softcuda.Options{Devices: 2, Kernels: testkernels.Twins()}, opts...), nil
 		},
+		OpenChecked: func(opts ...cuda.Option) (*cuda.Driver, error) {
+			return softcuda.New(softcuda.Options{Devices: 2, Kernels: testkernels.Twins(), NoConcurrentManagedAccess: true}, opts...), nil
+		},
 		PTX:  testkernels.PTX,
 		Test: "TestConformance",
 	})

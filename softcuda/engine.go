@@ -20,6 +20,8 @@ type opExtra struct {
 	after   []*op     // operations of other streams that wait for this one
 	record  *record   // the event record that this operation completes
 	waiters []*waiter // told when it is done
+	effect  func()    // done, with mu held, when it is
+	clock   clock     // of a host function: what it is ordered behind
 }
 
 // waiter is told when an operation is done.
@@ -70,6 +72,7 @@ func (m *machine) enqueue(s *stream, o *op) {
 	}
 	o.owner = s
 	s.orderLegacy(o)
+	m.track(s, o)
 	if s.last == nil {
 		s.first = o
 		s.ctx.busy[s] = struct{}{}
@@ -125,6 +128,9 @@ func (m *machine) finish(s *stream) {
 		delete(s.ctx.busy, s)
 	}
 	o.next = nil
+	if o.kind == opHost || o.kind == opCallback {
+		s.hostsRun++
+	}
 	m.conclude(o, driver.Success)
 }
 
@@ -137,6 +143,9 @@ func (m *machine) conclude(o *op, r driver.Result) {
 	}
 	if x.record != nil {
 		x.record.complete(r)
+	}
+	if x.effect != nil {
+		x.effect()
 	}
 	for _, a := range x.after {
 		if a.waits--; a.waits == 0 && a.owner.first == a {

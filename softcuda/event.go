@@ -19,6 +19,7 @@ type record struct {
 	done   bool
 	at     time.Time
 	result driver.Result
+	clock  clock // what it is ordered behind, if the machine is tracked
 
 	capture *capture     // that it was made in: it marks a place of the graph and is never done
 	deps    []dependency // that place
@@ -91,7 +92,7 @@ func (m *machine) EventRecordWithFlags(ctx driver.Context, raw driver.Event, ont
 	case flags != 0 && s.capture == nil: // external, which only a capture knows
 		return driver.ErrorIllegalState
 	case flags != 0:
-		m.add(s, &node{typ: driver.NodeEventRecord, event: raw})
+		m.add(s, &graphNode{typ: driver.NodeEventRecord, event: raw})
 		return driver.Success
 	case s.capture != nil:
 		e.latest = &record{capture: s.capture, deps: s.deps}
@@ -125,6 +126,9 @@ func (m *machine) EventQuery(_ driver.Context, raw driver.Event) driver.Result {
 	if r == driver.Success && e.latest != nil && !e.latest.done {
 		return driver.ErrorNotReady
 	}
+	if r == driver.Success && e.latest != nil {
+		m.observe(e.latest.clock)
+	}
 	return r
 }
 
@@ -139,7 +143,8 @@ func (m *machine) EventSynchronize(_ driver.Context, raw driver.Event) driver.Re
 		m.unlock()
 		return r
 	}
-	return m.wait(e.latest.op)
+	seen := e.latest.clock
+	return m.observeAfter(seen, m.wait(e.latest.op))
 }
 
 // EventElapsedTime implements driver.Events.
@@ -178,11 +183,14 @@ func (m *machine) NotifyEvent(_ driver.Context, raw driver.Event, fn func(driver
 		if e.latest != nil && e.latest.capture != nil {
 			r = driver.ErrorCapturedEvent
 		}
+		if e.latest != nil && r == driver.Success {
+			m.observe(e.latest.clock)
+		}
 		m.calls = append(m.calls, func() { fn(r) })
 		return func() {}, driver.Success
 	}
-	o := e.latest.op
-	w := o.whenDone(fn)
+	o, seen := e.latest.op, e.latest.clock
+	w := o.whenDone(func(r driver.Result) { fn(m.observeAfter(seen, r)) })
 	return func() { m.stopWaiting(o, w) }, driver.Success
 }
 

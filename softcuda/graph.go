@@ -5,12 +5,12 @@ import "github.com/hostlaunch/cuda/internal/driver"
 // graph is a set of operations that are to run again and again, and what orders them.
 type graph struct {
 	ctx     *context
-	nodes   []*node  // each behind those that it depends on
-	capture *capture // that adds to it
+	nodes   []*graphNode // each behind those that it depends on
+	capture *capture     // that adds to it
 }
 
-// node is an operation of a graph.
-type node struct {
+// graphNode is an operation of a graph.
+type graphNode struct {
 	raw   driver.GraphNode
 	graph *graph
 	ctx   *context // where it runs
@@ -23,8 +23,8 @@ type node struct {
 }
 
 // newNode is the node of an operation.
-func newNode(o *op) *node {
-	n := &node{typ: driver.NodeType(o.node), kind: o.kind, work: o.work, data: o.data}
+func newNode(o *op) *graphNode {
+	n := &graphNode{typ: driver.NodeType(o.node), kind: o.kind, work: o.work, data: o.data}
 	switch o.kind {
 	case opMark:
 		n.typ = driver.NodeEmpty
@@ -40,7 +40,7 @@ func (m *machine) newGraph(c *context) driver.Graph {
 	return raw
 }
 
-func (m *machine) addNode(g *graph, n *node) {
+func (m *machine) addNode(g *graph, n *graphNode) {
 	n.raw, n.graph = driver.GraphNode(m.handle()), g
 	m.nodes[n.raw] = n
 	g.nodes = append(g.nodes, n)
@@ -137,7 +137,7 @@ type graphExec struct {
 
 // execNode is a node, with those that it is behind by their places. Nodes of a lane run one behind the other.
 type execNode struct {
-	*node
+	*graphNode
 	behind []int
 	lane   int
 }
@@ -163,9 +163,9 @@ func (m *machine) GraphInstantiateWithFlags(_ driver.Context, raw driver.Graph, 
 
 // arrange gives every node a lane: that of a node before it, if it is the first behind that one, or else a new one.
 func (x *graphExec) arrange(g *graph) {
-	place, taken := map[*node]int{}, map[int]bool{}
+	place, taken := map[*graphNode]int{}, map[int]bool{}
 	for i, n := range g.nodes {
-		e := execNode{node: n, lane: -1}
+		e := execNode{graphNode: n, lane: -1}
 		for _, d := range n.deps {
 			at := place[d.on]
 			e.behind = append(e.behind, at)
@@ -216,23 +216,35 @@ func (m *machine) GraphLaunch(ctx driver.Context, raw driver.GraphExec, onto dri
 	for i, n := range x.nodes {
 		if lanes[n.lane] == nil {
 			lanes[n.lane] = &stream{ctx: n.ctx, flags: driver.StreamNonBlocking, priority: s.priority}
+			m.orderBehind(lanes[n.lane], s)
 		}
-		o := m.nodeOp(n.node)
+		o := m.nodeOp(n.graphNode)
 		o.waitFor(start)
 		for _, at := range n.behind {
 			o.waitFor(ops[at])
+			m.orderBehind(lanes[n.lane], lanes[x.nodes[at].lane])
 		}
 		end.waitFor(o)
 		ops[i] = o
 		m.enqueue(lanes[n.lane], o)
+	}
+	for _, lane := range lanes {
+		m.orderBehind(s, lane)
 	}
 	m.enqueue(s, end)
 	x.last = end
 	return driver.Success
 }
 
+// orderBehind has the end of s be ordered behind that of before, where that is tracked (see activity.go). mu is held.
+func (m *machine) orderBehind(s, before *stream) {
+	if m.tracked && s != before {
+		m.after(s, m.history(before).clock)
+	}
+}
+
 // nodeOp is the operation of one run of n.
-func (m *machine) nodeOp(n *node) *op {
+func (m *machine) nodeOp(n *graphNode) *op {
 	o := &op{kind: n.kind, work: n.work, data: n.data}
 	e := m.events[n.event]
 	switch {

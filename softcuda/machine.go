@@ -27,7 +27,7 @@ type machine struct {
 	modules    map[driver.Module]*module
 	functions  map[driver.Function]*function
 	graphs     map[driver.Graph]*graph
-	nodes      map[driver.GraphNode]*node
+	nodes      map[driver.GraphNode]*graphNode
 	execs      map[driver.GraphExec]*graphExec
 	captures   []*capture                    // in progress
 	modes      map[uint64]driver.CaptureMode // of goroutines that are not in Global mode
@@ -38,6 +38,11 @@ type machine struct {
 	calls      []func()                      // to be called after mu
 	held       []*op                         // wait-values at the head of their streams
 	watching   bool                          // a goroutine looks at them
+	managed    map[driver.DevicePtr]*managed
+	greens     map[driver.GreenContext]*green
+	descs      map[driver.ResourceDesc]driver.DevResource
+	tracked    bool                 // devices lack concurrent managed access: see activity.go
+	unseen     map[*stream]struct{} // tracked streams with device work that the host has not seen
 }
 
 // device is one software GPU.
@@ -57,6 +62,7 @@ type context struct {
 	legacy  *stream
 	threads map[uint64]*stream   // per-thread default streams, by goroutine
 	busy    map[*stream]struct{} // streams with operations queued
+	known   map[*stream]struct{} // streams with a history, if the machine is tracked
 	host    callQueue            // streams whose next operation is a host function
 }
 
@@ -68,8 +74,13 @@ func newMachine(o Options) *machine {
 		events:    map[driver.Event]*event{},
 		modules:   map[driver.Module]*module{},
 		functions: map[driver.Function]*function{},
+		managed:   map[driver.DevicePtr]*managed{},
+		tracked:   o.NoConcurrentManagedAccess,
+		unseen:    map[*stream]struct{}{},
+		greens:    map[driver.GreenContext]*green{},
+		descs:     map[driver.ResourceDesc]driver.DevResource{},
 		graphs:    map[driver.Graph]*graph{},
-		nodes:     map[driver.GraphNode]*node{},
+		nodes:     map[driver.GraphNode]*graphNode{},
 		execs:     map[driver.GraphExec]*graphExec{},
 		modes:     map[uint64]driver.CaptureMode{},
 		handles:   0xff, // clear of the special stream handles
@@ -146,7 +157,7 @@ func (m *machine) DeviceGetName(i driver.Device) (string, driver.Result) {
 var attributes = map[int32]int{
 	driver.AttrMaxThreadsPerBlock:        maxThreads,
 	driver.AttrMaxSharedMemoryPerBlock:   maxShared,
-	driver.AttrMultiprocessorCount:       1,
+	driver.AttrMultiprocessorCount:       multiprocessors,
 	driver.AttrAsyncEngineCount:          2,
 	driver.AttrComputeCapabilityMajor:    9,
 	driver.AttrComputeCapabilityMinor:    0,
@@ -158,12 +169,19 @@ var attributes = map[int32]int{
 	driver.AttrMaxPersistingL2CacheSize:  32 << 20,
 	driver.AttrMaxAccessPolicyWindowSize: maxWindow,
 	driver.AttrMemSyncDomainCount:        syncDomains,
+	driver.AttrManagedMemory:             1,
 }
 
 // DeviceGetAttribute implements driver.Devices.
 func (m *machine) DeviceGetAttribute(attr int32, i driver.Device) (int, driver.Result) {
 	if _, r := m.device(i); r != driver.Success {
 		return 0, r
+	}
+	if attr == driver.AttrConcurrentManagedAccess {
+		if m.tracked {
+			return 0, driver.Success
+		}
+		return 1, driver.Success
 	}
 	v, ok := attributes[attr]
 	if !ok {
@@ -242,7 +260,8 @@ func (m *machine) CtxSynchronize(raw driver.Context) driver.Result {
 		m.unlock()
 		return r
 	}
-	return m.waitAll(c, everyStream)
+	seen := m.aheadAll(c)
+	return m.observeAfter(seen, m.waitAll(c, everyStream))
 }
 
 // now is the device's clock. Under synctest it is virtual.

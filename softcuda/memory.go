@@ -99,7 +99,7 @@ func (m *machine) reach(p driver.DevicePtr) []byte {
 			}
 		}
 	}
-	return nil
+	return m.reachManaged(p)
 }
 
 // span is the n bytes at p, if they all belong to one allocation. mu is held.
@@ -127,7 +127,12 @@ func (m *machine) MemAlloc(ctx driver.Context, n uintptr) (driver.DevicePtr, dri
 
 // MemFree implements driver.Memory. Like the driver's it first waits for the context's work.
 func (m *machine) MemFree(ctx driver.Context, p driver.DevicePtr) driver.Result {
-	return m.afterAll(ctx, func(c *context) driver.Result { return c.dev.mem.free(p) })
+	return m.afterAll(ctx, func(c *context) driver.Result {
+		if m.freeManaged(p) {
+			return driver.Success
+		}
+		return c.dev.mem.free(p)
+	})
 }
 
 // afterAll waits for everything queued in a context and then does something with mu held.
@@ -141,7 +146,8 @@ func (m *machine) afterAll(ctx driver.Context, do func(*context) driver.Result) 
 		m.unlock()
 		return r
 	}
-	if r := m.waitAll(c, everyStream); r != driver.Success {
+	seen := m.aheadAll(c)
+	if r := m.observeAfter(seen, m.waitAll(c, everyStream)); r != driver.Success {
 		return r
 	}
 	m.mu.Lock()

@@ -4,7 +4,7 @@ import "github.com/hostlaunch/cuda/internal/driver"
 
 // newContext makes a context of d. mu is held.
 func (m *machine) newContext(d *device) *context {
-	c := &context{raw: driver.Context(m.handle()), dev: d, threads: map[uint64]*stream{}, busy: map[*stream]struct{}{}}
+	c := &context{raw: driver.Context(m.handle()), dev: d, threads: map[uint64]*stream{}, busy: map[*stream]struct{}{}, known: map[*stream]struct{}{}}
 	c.legacy = m.newStream(c, driver.StreamDefault, 0)
 	m.contexts[c.raw] = c
 	return c

@@ -21,6 +21,10 @@ type Options struct {
 	// Memory is the size of each device's memory in bytes, and of the pinned memory made with it. 0 means 8 GiB, a negative
 	// number none. Host memory is taken only as it is used.
 	Memory int64
+	// NoConcurrentManagedAccess makes devices like those on which the host may touch managed memory only while no stream that
+	// may use it is active: cuda.ManagedBuffer.HostAccess tells then (CONTRACT HL-19, HL-20). It costs some time for each
+	// operation. Without it the host may touch managed memory at any time, as on most GPUs under Linux.
+	NoConcurrentManagedAccess bool
 	// Kernels are the Go functions that stand for kernels, by the kernels' names.
 	Kernels Kernels
 }

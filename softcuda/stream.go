@@ -13,7 +13,12 @@ type stream struct {
 	first, last *op
 	running     bool    // somebody is at the first operation
 	nextCall    *stream // in callQueue
-	fenced      *op     // the legacy stream's operation that this stream's operations already wait for
+	hostsRun    uint64  // host functions that have returned
+	green       *green  // the green context that it was made in, if it was
+	closed      bool
+	attached    bool     // managed memory has been attached to it
+	history     *history // if the machine is tracked
+	fenced      *op      // the legacy stream's operation that this stream's operations already wait for
 
 	capture *capture     // that what is queued goes to
 	deps    []dependency // of the next node captured
@@ -31,6 +36,9 @@ func (m *machine) stream(ctx driver.Context, raw driver.Stream) (*stream, driver
 		if s == nil {
 			return nil, driver.ErrorInvalidHandle
 		}
+		if s.green != nil && m.contexts[s.green.raw] == nil {
+			return nil, driver.ErrorContextIsDestroyed
+		}
 		return s, s.ctx.lost
 	}
 	c, r := m.context(ctx)
@@ -41,6 +49,14 @@ func (m *machine) stream(ctx driver.Context, raw driver.Stream) (*stream, driver
 		return m.threadStream(c), driver.Success
 	}
 	return c.legacy, driver.Success
+}
+
+// context is the handle of the context that s was made in.
+func (s *stream) context() driver.Context {
+	if s.green != nil {
+		return s.green.raw
+	}
+	return s.ctx.raw
 }
 
 // blocking reports whether s and the legacy stream order each other.
@@ -76,6 +92,7 @@ func (m *machine) StreamCreateWithPriority(ctx driver.Context, flags uint32, pri
 	}
 	raw := driver.Stream(m.handle())
 	m.streams[raw] = m.newStream(c, flags, min(max(priority, greatestPriority), leastPriority))
+	m.streams[raw].green, _ = m.greenOf(ctx)
 	return raw, driver.Success
 }
 
@@ -90,6 +107,8 @@ func (m *machine) StreamDestroy(ctx driver.Context, raw driver.Stream) driver.Re
 	if r != driver.Success {
 		return r
 	}
+	m.detach(s)
+	s.closed = true
 	delete(m.streams, raw)
 	if c := s.capture; c != nil { // which can never be ended as it should
 		m.finishCapture(c, false)
@@ -107,6 +126,9 @@ func (m *machine) StreamQuery(ctx driver.Context, raw driver.Stream) driver.Resu
 	}
 	if r == driver.Success && s.busy() {
 		return driver.ErrorNotReady
+	}
+	if r == driver.Success {
+		m.observe(m.ahead(s))
 	}
 	return r
 }
@@ -136,10 +158,11 @@ func (m *machine) StreamSynchronize(ctx driver.Context, raw driver.Stream) drive
 		m.unlock()
 		return r
 	}
+	seen := m.ahead(s)
 	if s == s.ctx.legacy {
-		return m.waitAll(s.ctx, (*stream).blocking)
+		return m.observeAfter(seen, m.waitAll(s.ctx, (*stream).blocking))
 	}
-	return m.wait(s.last)
+	return m.observeAfter(seen, m.wait(s.last))
 }
 
 // StreamWaitEvent implements driver.Streams.
@@ -160,11 +183,14 @@ func (m *machine) StreamWaitEvent(ctx driver.Context, raw driver.Stream, e drive
 		return driver.ErrorInvalidHandle
 	}
 	if flags != 0 {
-		m.add(s, &node{typ: driver.NodeWaitEvent, event: e})
+		m.add(s, &graphNode{typ: driver.NodeWaitEvent, event: e})
 		return driver.Success
 	}
 	if r, done := m.waitCaptured(s, ev); done {
 		return r
+	}
+	if ev.latest != nil {
+		m.after(s, ev.latest.clock)
 	}
 	if ev.latest == nil || ev.latest.done {
 		return driver.Success
@@ -192,7 +218,12 @@ func (m *machine) StreamGetID(ctx driver.Context, raw driver.Stream) (uint64, dr
 
 // StreamGetCtx implements driver.Streams.
 func (m *machine) StreamGetCtx(ctx driver.Context, raw driver.Stream) (driver.Context, driver.Result) {
-	return streamValue(m, ctx, raw, func(s *stream) driver.Context { return s.ctx.raw })
+	return streamValue(m, ctx, raw, func(s *stream) driver.Context {
+		if raw <= driver.StreamPerThread {
+			return ctx
+		}
+		return s.context()
+	})
 }
 
 // StreamGetDevice implements driver.Streams.

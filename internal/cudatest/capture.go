@@ -65,14 +65,6 @@ func (t *T) Begin(mode cuda.CaptureMode) *cuda.GraphBuilder {
 	return b
 }
 
-// Needs ends the case as passed if err is ErrNotSupported: the driver is older than what the case is about.
-func (t *T) Needs(err error) {
-	t.Helper()
-	if errors.Is(err, cuda.ErrNotSupported) {
-		t.Skip(err)
-	}
-}
-
 // Status wants s in a capture state.
 func (t *T) Status(s *cuda.Stream, want cuda.CaptureStatus) {
 	t.Helper()

@@ -17,6 +17,9 @@ import (
 type Config struct {
 	// Open opens the driver, with the kernels of internal/testkernels. An error means that there is no GPU here.
 	Open func(...cuda.Option) (*cuda.Driver, error)
+	// OpenChecked opens the driver with devices that lack concurrent managed access, and that can tell whether the host may
+	// touch managed memory. nil: there are none, and cases that want one run on Open's devices.
+	OpenChecked func(...cuda.Option) (*cuda.Driver, error)
 	// PTX are those kernels.
 	PTX []byte
 	// Test is the name of the test that calls Run, for cases that need a process of their own.
@@ -40,6 +43,7 @@ func Cases() []Case {
 	return slices.Concat(hostCases, hostFailureCases, hostManyCases, streamCases, eventCases, kernelCases, copyCases, lifeCases,
 		waitCases,
 		callbackCases, attributeCases, contextCases, memOpCases,
+		managedCases, accessCases, greenCases,
 		captureCases, captureEndCases, hostNodeCases,
 	)
 }

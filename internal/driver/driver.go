@@ -78,6 +78,8 @@ type Driver interface {
 	StreamAttributes
 	OwnContexts
 	MemoryOps
+	ManagedMemory
+	GreenContexts
 	Captures
 	Graphs
 }

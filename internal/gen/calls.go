@@ -169,6 +169,8 @@ var types = map[string]goType{
 	"Function":  {name: "driver.Function", word: "uintptr(%s)", result: "driver.Function(%s)"},
 	"DevicePtr": {name: "driver.DevicePtr", word: "uintptr(%s)", result: "driver.DevicePtr(%s)"},
 
+	"GreenContext":  {name: "driver.GreenContext", word: "uintptr(%s)", result: "driver.GreenContext(%s)"},
+	"ResourceDesc":  {name: "driver.ResourceDesc", word: "uintptr(%s)", result: "driver.ResourceDesc(%s)"},
 	"Graph":         {name: "driver.Graph", word: "uintptr(%s)", result: "driver.Graph(%s)"},
 	"GraphNode":     {name: "driver.GraphNode", word: "uintptr(%s)", result: "driver.GraphNode(%s)"},
 	"GraphExec":     {name: "driver.GraphExec", word: "uintptr(%s)", result: "driver.GraphExec(%s)"},

@@ -74,6 +74,9 @@ func (c *call) checkAgainst(header []byte) error {
 		return nil // newer than the header: nothing to check against
 	}
 	params, ok := declared[c.version]
+	if len(declared) == 0 && c.version > newest(header) {
+		return nil // this header is too old to tell
+	}
 	if !ok {
 		return fmt.Errorf("%s has no version %d, but %v", c.function, c.version, declared)
 	}
@@ -108,13 +111,14 @@ func newest(header []byte) int {
 // cTypes are the C types that a type of the table stands for, without const.
 var cTypes = map[string][]string{
 	"int": {"int", "size_t"}, "int32": {"int", "CUdevice_attribute", "CUstreamAttrID"}, "uint8": {"unsigned char"}, "uint16": {"unsigned short"},
-	"uint32": {"unsigned int", "cuuint32_t"}, "uint64": {"unsigned long long", "size_t", "cuuint64_t"}, "uintptr": {"size_t", "CUhostFn", "void *", "CUstreamCallback"},
+	"uint32": {"unsigned int", "cuuint32_t", "CUdevResourceType"}, "uint64": {"unsigned long long", "size_t", "cuuint64_t"}, "uintptr": {"size_t", "CUhostFn", "void *", "CUstreamCallback"},
 	"float32": {"float"}, "Device": {"CUdevice_v1", "CUdevice"}, "Context": {"CUcontext"}, "Stream": {"CUstream"}, "Event": {"CUevent"},
 	"Module": {"CUmodule"}, "Function": {"CUfunction"}, "DevicePtr": {"CUdeviceptr_v2"}, "string": {"char *"},
 	"pointer": {"void *", "char *", "CUstreamCaptureMode *", "CUjit_option *", "void **", "CUstreamCaptureStatus *", "cuuint64_t *",
-		"CUstreamAttrValue_v1 *", "CUstreamBatchMemOpParams *", "CUgraph *", "CUgraphNode *", "CUgraphNode **", "CUgraphEdgeData *", "CUgraphEdgeData **", "size_t *"},
+		"CUstreamAttrValue_v1 *", "CUstreamBatchMemOpParams *", "CUgraph *", "CUgraphNode *", "CUgraphNode **", "CUgraphEdgeData *", "CUgraphEdgeData **", "size_t *", "CUdevResource*", "unsigned int*"},
 	"Graph": {"CUgraph"}, "GraphNode": {"CUgraphNode"}, "GraphExec": {"CUgraphExec"},
 	"CaptureMode": {"CUstreamCaptureMode"}, "CaptureStatus": {"CUstreamCaptureStatus"}, "NodeType": {"CUgraphNodeType"},
+	"GreenContext": {"CUgreenCtx"}, "ResourceDesc": {"CUdevResourceDesc"},
 }
 
 // matches reports whether a declared parameter, as in "const void *srcHost", is what a says.

@@ -289,6 +289,36 @@ int cuStreamBatchMemOp_v2(void *s, u32 n, const memop *ops, u32 flags) {
 	return 0;
 }
 
+int cuMemAllocManaged(u64 *p, size_t n, u32 flags) { CTX("cuMemAllocManaged(bytes=%zu, flags=%u)", n, flags); *p = 0xa0001000; return 0; }
+int cuStreamAttachMemAsync(void *s, u64 p, size_t n, u32 flags) { CTX("cuStreamAttachMemAsync(stream=%p, dptr=%#llx, n=%zu, flags=%u)", s, p, n, flags); return 0; }
+
+// CUdevResource, and what a test can tell of one: its type and numbers, with marks in the padding that must survive.
+typedef struct { u32 type; unsigned char padding[92]; u32 sms, least, aligned; unsigned char rest[36]; } resource;
+_Static_assert(sizeof(resource) == 144 && offsetof(resource, sms) == 96, "as in cuda.h");
+static resource made(u32 sms) { resource r = {.type = 1, .sms = sms, .least = 8, .aligned = 4}; r.padding[91] = sms; r.rest[35] = sms + 1; return r; }
+static int sound(const resource *r) { return r->padding[91] == r->sms && r->rest[35] == r->sms + 1; }
+int cuDeviceGetDevResource(int dev, resource *r, u32 type) { LOG("cuDeviceGetDevResource(dev=%d, type=%u)", dev, type); *r = made(132); return 0; }
+int cuDevSmResourceSplitByCount(resource *parts, u32 *groups, const resource *in, resource *rest, u32 flags, u32 least) {
+	LOG("cuDevSmResourceSplitByCount(groups=%u, in=%u sound=%d, flags=%u, min=%u)", *groups, in->sms, sound(in), flags, least);
+	if (!flags) return 915;
+	parts[0] = made(16), parts[1] = made(24), *rest = made(3);
+	*groups = 2;
+	return 0;
+}
+int cuDevResourceGenerateDesc(void **desc, const resource *r, u32 n) {
+	LOG("cuDevResourceGenerateDesc(%u sound=%d, %u sound=%d, n=%u)", r[0].sms, sound(r), r[n - 1].sms, sound(r + n - 1), n);
+	*desc = (void *)0xde;
+	return 0;
+}
+int cuGreenCtxCreate(void **g, void *desc, int dev, u32 flags) { LOG("cuGreenCtxCreate(desc=%p, dev=%d, flags=%u)", desc, dev, flags); *g = (void *)0x9c; return 0; }
+int cuGreenCtxDestroy(void *g) { LOG("cuGreenCtxDestroy(green=%p)", g); return 0; }
+int cuGreenCtxGetDevResource(void *g, resource *r, u32 type) { LOG("cuGreenCtxGetDevResource(green=%p, type=%u)", g, type); *r = made(40); return 0; }
+int cuCtxFromGreenCtx(void **ctx, void *g) { LOG("cuCtxFromGreenCtx(green=%p)", g); *ctx = (void *)0xc9; return 0; }
+int cuGreenCtxStreamCreate(void **s, void *g, u32 flags, int priority) { LOG("cuGreenCtxStreamCreate(green=%p, flags=%u, priority=%d)", g, flags, priority); *s = (void *)0x59; return 0; }
+int cuStreamGetCtx_v2(void *s, void **ctx, void **g) { CTX("cuStreamGetCtx_v2(stream=%p)", s); *ctx = (void *)0xc1; *g = (void *)0x9c; return 0; }
+int cuStreamGetGreenCtx(void *s, void **g) { CTX("cuStreamGetGreenCtx(stream=%p)", s); *g = (void *)0x9c; return 0; }
+int cuStreamGetDevResource(void *s, resource *res, u32 type) { CTX("cuStreamGetDevResource(stream=%p, type=%u)", s, type); *res = made(8); return 0; }
+
 // Another ABI of a function's name, or its per-thread variant: to be called with these arguments is a fault.
 static int wrong(void) { LOG("another ABI"); return 999; }
 
@@ -304,7 +334,7 @@ static const struct { const char *name; int version; void *fn; } table[] = {
 	F(cuThreadExchangeStreamCaptureMode, 10010)
 	F(cuStreamCreateWithPriority, 5050) W(cuStreamDestroy, 2000) F2(cuStreamDestroy, 4000) F(cuStreamQuery, 2000)
 	F(cuStreamSynchronize, 2000) F(cuStreamWaitEvent, 3020) F(cuStreamGetFlags, 5050) F(cuStreamGetPriority, 5050)
-	F(cuStreamGetId, 12000) F(cuStreamGetCtx, 9020) W(cuStreamGetCtx, 12050) F(cuStreamGetDevice, 12080)
+	F(cuStreamGetId, 12000) F(cuStreamGetCtx, 9020) F2(cuStreamGetCtx, 12050) F(cuStreamGetDevice, 12080)
 	F(cuEventCreate, 2000) W(cuEventDestroy, 2000) F2(cuEventDestroy, 4000) F(cuEventRecord, 2000) F(cuEventQuery, 2000)
 	F(cuEventSynchronize, 2000) F(cuEventElapsedTime, 2000)
 	W(cuMemAlloc, 2000) F2(cuMemAlloc, 3020) W(cuMemFree, 2000) F2(cuMemFree, 3020) F(cuMemHostAlloc, 2020) F(cuMemFreeHost, 2000)
@@ -320,6 +350,10 @@ static const struct { const char *name; int version; void *fn; } table[] = {
 	W(cuStreamWriteValue32, 8000) F2(cuStreamWriteValue32, 11070) W(cuStreamWriteValue64, 9000) F2(cuStreamWriteValue64, 11070)
 	W(cuStreamWaitValue32, 8000) F2(cuStreamWaitValue32, 11070) W(cuStreamWaitValue64, 9000) F2(cuStreamWaitValue64, 11070)
 	W(cuStreamBatchMemOp, 8000) F2(cuStreamBatchMemOp, 11070)
+	F(cuMemAllocManaged, 6000) F(cuStreamAttachMemAsync, 6000)
+	F(cuDeviceGetDevResource, 12040) F(cuDevSmResourceSplitByCount, 12040) F(cuDevResourceGenerateDesc, 12040)
+	F(cuGreenCtxCreate, 12040) F(cuGreenCtxDestroy, 12040) F(cuGreenCtxGetDevResource, 12040) F(cuCtxFromGreenCtx, 12040)
+	F(cuGreenCtxStreamCreate, 12050) F(cuStreamGetGreenCtx, 12040) F(cuStreamGetDevResource, 13010)
 	W(cuStreamBeginCapture, 10000) F2(cuStreamBeginCapture, 10010) F(cuStreamBeginCaptureToGraph, 12030) F(cuStreamEndCapture, 10000)
 	F(cuStreamIsCapturing, 10000) W(cuStreamGetCaptureInfo, 10010) W(cuStreamGetCaptureInfo, 11030)
 	{"cuStreamGetCaptureInfo", 12030, (void *)cuStreamGetCaptureInfo_v3},

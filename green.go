@@ -1,0 +1,225 @@
+package cuda
+
+import (
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// SMResource is a number of streaming multiprocessors of a device, to make green contexts of. It is a value.
+type SMResource struct {
+	dev *Context
+	raw driver.DevResource
+}
+
+// Count is how many multiprocessors there are.
+func (r SMResource) Count() int { return int(r.raw.SM.Count) }
+
+// MinPartition is how many multiprocessors a part has at least when r is split.
+func (r SMResource) MinPartition() int { return int(r.raw.SM.MinPartitionSize) }
+
+// Alignment is what the number of multiprocessors of a part is a multiple of when r is split.
+func (r SMResource) Alignment() int { return int(r.raw.SM.CoscheduledAligned) }
+
+// SMResource is all multiprocessors of the device. CUDA 12.4; cuDeviceGetDevResource.
+func (d *Device) SMResource() (SMResource, error) {
+	const op = "Device.SMResource"
+	if d == nil {
+		return SMResource{}, failf(op, ErrInvalidValue, "the device is nil")
+	}
+	if err := d.enter(op); err != nil {
+		return SMResource{}, err
+	}
+	defer d.drv.leave()
+	raw, r := d.drv.drv.DeviceGetDevResource(d.device, driver.DevResourceSM)
+	return SMResource{d.Context, raw}, d.needs(op, r, "cuDeviceGetDevResource", "")
+}
+
+// SplitFlags say how multiprocessors are split.
+type SplitFlags uint32
+
+// Split flags, by the driver's numbers (CUdevSmResourceSplit_flags).
+const (
+	// SplitIgnoreCoscheduling lowers the least size and the alignment of parts, at the cost of large clusters.
+	SplitIgnoreCoscheduling SplitFlags = SplitFlags(driver.SMSplitIgnoreCoscheduling)
+	// SplitMaxClusterSize tries for parts that allow the largest thread clusters.
+	SplitMaxClusterSize SplitFlags = SplitFlags(driver.SMSplitMaxClusterSize)
+)
+
+// Split splits r into at most groups parts of equal size, minCount multiprocessors at least: the driver rounds that up, to
+// MinPartition and Alignment, so fewer parts may come out. rest is what is left, possibly none. A part cannot be split again
+// before it is a green context's (GreenContext.SMResource).
+//
+// Errors: ErrInvalidValue, and ErrInvalidResourceConfiguration where not one part comes out. CUDA 12.4;
+// cuDevSmResourceSplitByCount.
+func (r SMResource) Split(groups, minCount int, flags SplitFlags) (parts []SMResource, rest SMResource, err error) {
+	const op = "SMResource.Split"
+	c := r.dev
+	if c == nil {
+		return nil, SMResource{}, failf(op, ErrInvalidValue, "the resource is empty; take a device's (Device.SMResource)")
+	}
+	if err := c.enter(op); err != nil {
+		return nil, SMResource{}, err
+	}
+	defer c.leave()
+	if groups < 1 || groups > r.Count() {
+		return nil, SMResource{}, failf(op, ErrInvalidValue, "groups %d: ask for 1 to %d, the number of multiprocessors", groups, r.Count())
+	}
+	if minCount < 0 || minCount > r.Count() {
+		return nil, SMResource{}, failf(op, ErrInvalidValue, "minCount %d: there are %d multiprocessors", minCount, r.Count())
+	}
+	if unknown := flags &^ (SplitIgnoreCoscheduling | SplitMaxClusterSize); unknown != 0 {
+		return nil, SMResource{}, failf(op, ErrInvalidValue, "flags %#x: there are SplitIgnoreCoscheduling and SplitMaxClusterSize", uint32(flags))
+	}
+	raws, left, res := c.drv.drv.DevSmResourceSplitByCount(&r.raw, groups, uint32(flags), uint32(minCount))
+	if res != driver.Success {
+		return nil, SMResource{}, c.needs(op, res, "cuDevSmResourceSplitByCount",
+			"%d multiprocessors into parts of %d, where a part has at least %d, in steps of %d", r.Count(), minCount, r.MinPartition(), r.Alignment())
+	}
+	for _, raw := range raws {
+		parts = append(parts, SMResource{c, raw})
+	}
+	return parts, SMResource{c, left}, nil
+}
+
+// GreenContext is a part of a device: streams made in it run their kernels on its multiprocessors only. Memory, modules and
+// events are those of the device, and its streams take them.
+type GreenContext struct {
+	dev *Context // the primary context
+	raw driver.GreenContext
+	ctx *Context  // what stands for it as a context
+	res *resource // nil for a green context that is not ours
+}
+
+// NewGreenContext makes a green context that owns the multiprocessors of parts: all of d's, or parts that came out of one
+// Split, rest included.
+//
+// Errors: ErrInvalidValue; ErrInvalidResourceConfiguration for parts of different splits. CUDA 12.4; cuGreenCtxCreate.
+func (d *Device) NewGreenContext(parts ...SMResource) (*GreenContext, error) {
+	const op = "NewGreenContext"
+	if d == nil {
+		return nil, failf(op, ErrInvalidValue, "the device is nil")
+	}
+	if err := d.enter(op); err != nil {
+		return nil, err
+	}
+	defer d.drv.leave()
+	if len(parts) == 0 {
+		return nil, failf(op, ErrInvalidValue, "no parts; pass what Split returned, or Device.SMResource")
+	}
+	raws := make([]driver.DevResource, len(parts))
+	for i, p := range parts {
+		if p.dev != d.Context || p.Count() == 0 {
+			return nil, failf(op, ErrInvalidValue, "parts[%d] is empty or not of device %d", i, d.ordinal)
+		}
+		raws[i] = p.raw
+	}
+	drv := d.drv.drv
+	desc, r := drv.DevResourceGenerateDesc(raws)
+	if r != driver.Success {
+		return nil, d.needs(op, r, "cuDevResourceGenerateDesc", "several parts must come from one Split")
+	}
+	raw, r := drv.GreenCtxCreate(desc, d.device, driver.GreenCtxDefaultStream)
+	if r != driver.Success {
+		return nil, d.needs(op, r, "cuGreenCtxCreate", "")
+	}
+	return d.greenContext(op, raw)
+}
+
+// greenContext takes in a green context just made.
+func (c *Context) greenContext(op string, raw driver.GreenContext) (*GreenContext, error) {
+	drv := c.drv.drv
+	as, r := drv.CtxFromGreenCtx(raw)
+	if r != driver.Success {
+		drv.GreenCtxDestroy(raw)
+		return nil, c.needs(op, r, "cuCtxFromGreenCtx", "")
+	}
+	own := c.adopt(as)
+	res := newResource(c, "GreenContext", 0, func() driver.Result {
+		own.events.drain(own)
+		c.drv.forget(own)
+		return drv.GreenCtxDestroy(raw)
+	})
+	own.green = res
+	g := &GreenContext{dev: c, raw: raw, ctx: own, res: res}
+	dropped(g, res)
+	return g, nil
+}
+
+// adopt finds the Context of a green context of c's device by its handle, and takes it in if it is new here.
+func (c *Context) adopt(raw driver.Context) *Context {
+	d := c.drv
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.contexts[raw] == nil {
+		d.contexts[raw] = &Context{
+			drv: d, device: c.device, ordinal: c.ordinal, raw: raw, pageable: c.pageable, concurrent: c.concurrent, release: func() {},
+		}
+	}
+	return d.contexts[raw]
+}
+
+// forget takes out a context that is about to go.
+func (d *Driver) forget(c *Context) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.contexts, c.raw)
+}
+
+// begin is the beginning of every call on g; end must follow if it returns nil.
+func (g *GreenContext) begin(op string) error {
+	if g == nil {
+		return failf(op, ErrInvalidValue, "the green context is nil")
+	}
+	if err := g.dev.enter(op); err != nil {
+		return err
+	}
+	if g.res != nil && !g.res.acquire() {
+		g.dev.leave()
+		return failf(op, ErrClosed, "the green context is closed")
+	}
+	return nil
+}
+
+func (g *GreenContext) end() {
+	if g.res != nil {
+		g.res.release()
+	}
+	g.dev.leave()
+}
+
+// SMResource is the multiprocessors that g owns. cuGreenCtxGetDevResource.
+func (g *GreenContext) SMResource() (SMResource, error) {
+	const op = "GreenContext.SMResource"
+	if err := g.begin(op); err != nil {
+		return SMResource{}, err
+	}
+	defer g.end()
+	raw, r := g.dev.drv.drv.GreenCtxGetDevResource(g.raw, driver.DevResourceSM)
+	return SMResource{g.dev, raw}, g.dev.needs(op, r, "cuGreenCtxGetDevResource", "")
+}
+
+// Context stands for g, by its handle. What is made in it keeps g alive, but once g is closed can only be closed too. The driver wants a green context to be current to one thread at a time: use the
+// device's own context for everything that is not about g. cuCtxFromGreenCtx.
+func (g *GreenContext) Context() *Context {
+	if g == nil {
+		return nil
+	}
+	return g.ctx
+}
+
+// Close destroys g when the last of its streams is closed. Close twice is fine. cuGreenCtxDestroy.
+func (g *GreenContext) Close() error {
+	if g == nil || g.res == nil {
+		return nil
+	}
+	return closeHandle(g.res)
+}
+
+// needs is resultf for a call that older drivers lack: it names the function and the CUDA version that has it.
+func (c *Context) needs(op string, r driver.Result, function, format string, args ...any) error {
+	if q, ok := c.drv.drv.(driver.Requirements); ok && r == driver.ErrorNotSupported {
+		if v := q.Needs(function); v != 0 {
+			return failf(op, ErrNotSupported, "%s came with CUDA %v; this driver is for %v", function, Version(v), c.drv.version)
+		}
+	}
+	return c.resultf(op, r, format, args...)
+}

@@ -1,0 +1,92 @@
+package cuda
+
+import "github.com/hostlaunch/cuda/internal/driver"
+
+// NewStream makes a stream whose kernels run on g's multiprocessors. It takes kernels, memory and events of the device like
+// any other stream. Such streams are always non-blocking: Blocking() is ErrInvalidValue. It keeps g alive until it is closed.
+//
+// CUDA 12.5; cuGreenCtxStreamCreate.
+func (g *GreenContext) NewStream(opts ...StreamOption) (*Stream, error) {
+	const op = "GreenContext.NewStream"
+	if err := g.begin(op); err != nil {
+		return nil, err
+	}
+	defer g.end()
+	o := streamOptions{flags: StreamNonBlocking}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	if o.flags != StreamNonBlocking {
+		return nil, failf(op, ErrInvalidValue, "flags %#x: streams of green contexts are NonBlocking()", uint32(o.flags))
+	}
+	c := g.dev
+	if err := c.checkPriority(op, &o); err != nil {
+		return nil, err
+	}
+	d := c.drv.drv
+	raw, r := d.GreenCtxStreamCreate(g.raw, uint32(o.flags), int32(o.priority))
+	if r != driver.Success {
+		return nil, c.needs(op, r, "cuGreenCtxStreamCreate", "")
+	}
+	s := &Stream{ctx: c, raw: raw, green: g}
+	s.res = newResource(c, "Stream", 0, g.outlived(func() driver.Result { return d.StreamDestroy(c.raw, raw) }))
+	dropped(s, s.res)
+	return s, nil
+}
+
+// outlived makes g stay until free has been called: streams cannot be destroyed without their green context.
+func (g *GreenContext) outlived(free func() driver.Result) func() driver.Result {
+	held := g.res
+	if held == nil {
+		return free
+	}
+	held.refs.Add(1) // not acquire: the caller has a reference, so g is there even if it has been closed meanwhile
+	return func() driver.Result {
+		defer held.release()
+		return free()
+	}
+}
+
+// Contexts are the contexts that s belongs to: for a stream of a green context the device's primary context and the green
+// one, for others their context and nil. On a special handle the calling context answers (CONTRACT ST-08, ST-09).
+//
+// CUDA 12.5; cuStreamGetCtx.
+func (s *Stream) Contexts() (primary *Context, green *GreenContext, err error) {
+	const op = "Stream.Contexts"
+	if err := s.begin(op); err != nil {
+		return nil, nil, err
+	}
+	defer s.end()
+	raw, rawGreen, r := s.driver().StreamGetCtxs(s.ctx.raw, s.raw)
+	if r != driver.Success {
+		return nil, nil, s.ctx.needs(op, r, "cuStreamGetCtx", "")
+	}
+	primary = s.ctx
+	if known := s.ctx.drv.context(raw); known != nil {
+		primary = known
+	}
+	switch {
+	case rawGreen == 0:
+		return primary, nil, nil
+	case s.green != nil && s.green.raw == rawGreen:
+		return primary, s.green, nil
+	}
+	as, r := s.driver().CtxFromGreenCtx(rawGreen) // somebody else's: not ours to destroy
+	if r != driver.Success {
+		return nil, nil, s.ctx.needs(op, r, "cuCtxFromGreenCtx", "")
+	}
+	return primary, &GreenContext{dev: primary, raw: rawGreen, ctx: primary.adopt(as)}, nil
+}
+
+// SMResource is the multiprocessors that s's kernels run on. CUDA 13.1; cuStreamGetDevResource.
+func (s *Stream) SMResource() (SMResource, error) {
+	const op = "Stream.SMResource"
+	if err := s.begin(op); err != nil {
+		return SMResource{}, err
+	}
+	defer s.end()
+	raw, r := s.driver().StreamGetDevResource(s.ctx.raw, s.raw, driver.DevResourceSM)
+	return SMResource{s.ctx, raw}, s.ctx.needs(op, r, "cuStreamGetDevResource", "")
+}
