@@ -9,7 +9,7 @@ set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=$(mkdir -p "${1:-$here/results}" && cd "${1:-$here/results}" && pwd)
 shift || true
-what=${*:-example conformance model bench}
+what=${*:-example conformance seam model bench}
 cd "$here"
 export HOSTLAUNCH_REQUIRE_GPU=${HOSTLAUNCH_REQUIRE_GPU:-1}
 failed=0
@@ -27,6 +27,11 @@ conformance() {
   echo "conformance, $1: $(grep -cE '^    --- PASS: TestConformance/' "$results/conformance.$1.txt") cases passed," \
     "$(grep -cE '^    --- FAIL: TestConformance/' "$results/conformance.$1.txt") failed," \
     "$(grep -cE '^    --- SKIP: TestConformance/' "$results/conformance.$1.txt") skipped"
+}
+
+seam() { # what package cuda lets no program do
+  "./conformance.$1" -test.v -test.run TestSeam -test.timeout ${LIMIT:-150s} >"$results/seam.$1.txt" 2>&1 || failed=1
+  tail -n 1 "$results/seam.$1.txt"
 }
 
 model() { # random programs against the model of stream order

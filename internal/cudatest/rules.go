@@ -63,7 +63,7 @@ var Contract = []Family{
 	{"ST", "Streams", []Rule{
 		{"ST-01", `Create with flags Default (blocking) or NonBlocking; unknown flags ErrInvalidValue. Flags, priority, unique id, device and context read back.`},
 		{"ST-02", `Lower number is higher priority; the legal range can be asked for. The public constructor refuses a priority out of range; a Clamp option does what the driver does. 0 is the default; priority concerns kernels, not copies, and is a hint, never order; what reads back is the (clamped) value in force.`},
-		{"ST-03", `A blocking stream and the legacy default stream order each other's work; a non-blocking stream is ordered with neither.`},
+		{"ST-03", `A blocking stream and the legacy default stream order each other's work; a non-blocking stream is ordered with neither. A query or sync of the legacy stream includes the work of all blocking streams. A record on a blocking stream waits for the legacy stream's work, but a query or sync of that stream need not wait for the record (both seen on an H200).`},
 		{"ST-04", `Query: done, not done (no error), or the context's error. Sync waits. Wait(ctx) returns when ctx ends; the stream's work goes on.`},
 		{"ST-05", `Close with work queued returns at once; the work completes. Any later use is ErrClosed. Close twice is fine.`},
 		{"ST-06", `WaitEvent: later work waits for what the event's latest record captured; a later re-record changes nothing; an event never recorded counts as complete. Works across devices.`},

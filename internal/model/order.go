@@ -18,18 +18,19 @@ func (m *State) apply(o Op, got Answer) {
 		m.shut &^= 1 << o.N
 	case Delay:
 		m.queue(o.S)
+		m.work(o.S)
 	case Record:
-		m.events[o.E] = event{recorded: true, at: o.S, captured: m.queue(o.S)}
+		m.events[o.E] = event{recorded: true, at: o.S, captured: m.record(o.S)}
 	case WaitEvent:
 		m.wait(o.S, m.events[o.E].captured)
 	case WaitStream:
-		m.wait(o.S, m.queue(o.O))
+		m.wait(o.S, m.record(o.O))
 	case QueryStream, SyncStream:
 		if got != NotReady {
 			m.idle(o.S)
 		}
 	case AwaitStream: // by a record, so the stream itself may still say that it is busy
-		m.known |= m.queue(o.S).must
+		m.known |= m.record(o.S).must
 	case QueryEvent, SyncEvent, AwaitEvent:
 		if e := &m.events[o.E]; got != NotReady && e.recorded {
 			e.known = true
@@ -67,6 +68,25 @@ func (m *State) queue(i int) work {
 	return s.tail
 }
 
+// record queues a record on stream i, and returns what it captures. On an H200 the record of a blocking stream waits for the
+// legacy stream's work, as everything there does, but a query or sync of the stream does not wait for the record.
+func (m *State) record(i int) work {
+	m.loosen(i)
+	return m.queue(i)
+}
+
+// loosen notes that stream i is about to be given something that is no work.
+func (m *State) loosen(i int) {
+	s := &m.streams[i]
+	s.loose = s.loose || s.kind == Blocking
+}
+
+// work notes that what was queued on stream i last is work, which a sync waits for.
+func (m *State) work(i int) {
+	s := &m.streams[i]
+	s.sure, s.loose = s.tail.must, false
+}
+
 // mark queues o's mark.
 func (m *State) mark(o Op) {
 	before := m.queue(o.S)
@@ -74,6 +94,7 @@ func (m *State) mark(o Op) {
 	m.queued |= 1 << o.N
 	s := &m.streams[o.S]
 	s.tail = before.and(work{1 << o.N, 1 << o.N})
+	m.work(o.S)
 }
 
 // wait has later work of stream i wait for w. A wait for what is complete need not be an operation at all, so by itself it is
@@ -81,19 +102,21 @@ func (m *State) mark(o Op) {
 func (m *State) wait(i int, w work) {
 	s := &m.streams[i]
 	certain := s.tail.must
+	m.loosen(i)
 	m.queue(i)
 	s.tail.must = certain
 	s.tail = s.tail.and(w)
+	s.sure |= w.must
 }
 
 // behindStream is what a sync of stream i waits for: on the legacy stream, the work of all blocking streams too.
 func (m *State) behindStream(i int) work {
-	w := m.streams[i].tail
+	w := work{m.streams[i].sure, m.streams[i].tail.may}
 	for j := range m.streams {
 		if t := &m.streams[j]; m.streams[i].kind == Legacy && t.kind == Blocking {
 			w.may |= t.tail.may
 			if !t.closed {
-				w.must |= t.tail.must
+				w.must |= t.sure
 			}
 		}
 	}
@@ -115,7 +138,7 @@ func (m *State) dirtyStream(i int) bool {
 func (m *State) idle(i int) {
 	m.known |= m.behindStream(i).must
 	for j := range m.streams {
-		if t := &m.streams[j]; i == j || m.streams[i].kind == Legacy && t.kind == Blocking && !t.closed {
+		if t := &m.streams[j]; !t.loose && (i == j || m.streams[i].kind == Legacy && t.kind == Blocking && !t.closed) {
 			t.dirty = false
 			for k := range m.events {
 				if e := &m.events[k]; e.recorded && e.at == j {

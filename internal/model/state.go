@@ -15,6 +15,8 @@ func (w work) and(v work) work { return work{w.must | v.must, w.may | v.may} }
 type stream struct {
 	kind   Stream
 	tail   work
+	sure   Set  // what a sync of the stream certainly waits for
+	loose  bool // since its last work, a blocking stream was given records or waits, which a sync need not wait for
 	closed bool
 	dirty  bool // something was queued since the stream was last known to be idle
 }
