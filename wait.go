@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -40,7 +39,7 @@ func (c *Context) await(op string, ctx context.Context, done *completion) error 
 		select {
 		case <-done.ch: // both: then it is done
 		default:
-			return fmt.Errorf("cuda: %s: %w", op, ctx.Err())
+			return endedError(op, ctx, "")
 		}
 	}
 	c.drv.funcs.Observe()
@@ -76,9 +75,10 @@ func (p *eventPool) put(e driver.Event) {
 // drain destroys the events, at shutdown.
 func (p *eventPool) drain(c *Context) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range p.free {
+	free := p.free
+	p.free = nil
+	p.mu.Unlock()
+	for _, e := range free {
 		c.drv.drv.EventDestroy(c.raw, e)
 	}
-	p.free = nil
 }

@@ -423,7 +423,6 @@ func streamCalls(t *T, s, other *cuda.Stream, e *cuda.Event, b *cuda.Buffer, k *
 		"Stream.Query":         func() error { _, err := s.Query(); return err },
 		"Stream.Sync":          func() error { return s.Sync() },
 		"Stream.Wait":          func() error { return s.Wait(t.Context()) },
-		"Stream.ID":            func() error { _, err := s.ID(); return err },
 		"Stream.Flags":         func() error { _, err := s.Flags(); return err },
 		"Stream.Priority":      func() error { _, err := s.Priority(); return err },
 		"Stream.DeviceOrdinal": func() error { _, err := s.DeviceOrdinal(); return err },
@@ -454,6 +453,8 @@ func streamClosed(t *T) {
 		}
 	}
 	t.Is(other.WaitStream(s), cuda.ErrClosed)
+	_, err = s.ID()
+	t.Is(err, cuda.ErrClosed)
 	t.OK(s.Close())
 	t.OK(s.Close())
 	t.OK((*cuda.Stream)(nil).Close())
