@@ -24,7 +24,7 @@ func (c *Context) StreamOf(x interface{ CUDAStream() uintptr }) (*Stream, error)
 		}
 		defer s.end()
 		if c != nil && s.ctx.drv != c.drv {
-			return nil, failf(op, ErrInvalidValue, "x belongs to %s and the context to %s; use one Driver for both", s.ctx.describe(), c.describe())
+			return nil, failf(op, ErrInvalidValue, "x belongs to %s and the context to %s; use one Driver for both", s.ctx.describe(), c.describeBeside(s.ctx))
 		}
 		return s.ctx.borrow(op, s.raw, x, s.res) // its context, also for a default stream, whose handle does not tell
 	}

@@ -37,7 +37,8 @@ type Case struct {
 
 // Cases are all cases, in their order.
 func Cases() []Case {
-	return slices.Concat(hostCases, hostFailureCases, hostManyCases, streamCases, eventCases, kernelCases, copyCases, lifeCases)
+	return slices.Concat(hostCases, hostFailureCases, hostManyCases, streamCases, eventCases, kernelCases, copyCases, lifeCases,
+		reportCases, borrowCases)
 }
 
 // requireVariable is the environment variable that says how many GPUs there must be: with it, what would be skipped fails.
