@@ -132,14 +132,11 @@ func (m *machine) DeviceGetName(i driver.Device) (string, driver.Result) {
 
 // attributes of every software device; the limits are those of an H200.
 var attributes = map[int32]int{
-	driver.AttrMaxThreadsPerBlock:        maxThreads,
-	driver.AttrMaxSharedMemoryPerBlock:   maxShared,
-	driver.AttrMultiprocessorCount:       1,
-	driver.AttrAsyncEngineCount:          2,
-	driver.AttrComputeCapabilityMajor:    9,
-	driver.AttrComputeCapabilityMinor:    0,
-	driver.AttrStreamPrioritiesSupported: 1,
-	driver.AttrPageableMemoryAccess:      0,
+	driver.AttrMaxThreadsPerBlock:      maxThreads,
+	driver.AttrMaxSharedMemoryPerBlock: maxShared,
+	driver.AttrComputeCapabilityMajor:  9,
+	driver.AttrComputeCapabilityMinor:  0,
+	driver.AttrPageableMemoryAccess:    0,
 }
 
 // DeviceGetAttribute implements driver.Devices.
