@@ -333,3 +333,19 @@ func TestNoMemory(t *testing.T) {
 		}
 	}
 }
+
+// TestFailureBeforeWork: the device is lost before the goroutine of another stream's kernel has come to run.
+func TestFailureBeforeWork(t *testing.T) {
+	quiet(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range 20 {
+		r := newRig(t, softcuda.Kernels{"sleep": func(*softcuda.Launch) {}, "fail": func(*softcuda.Launch) { panic("no") }})
+		other, sleep, fail := must(r.dev.NewStream()), must(r.m.Kernel("sleep")), must(r.m.Kernel("fail"))
+		r.ok(r.s.Launch(sleep, cuda.Grid1D(1, 1)))
+		r.ok(other.Launch(fail, cuda.Grid1D(1, 1))) // which one P runs first
+		if err := other.Sync(); !errors.Is(err, cuda.ErrLaunchFailed) {
+			t.Errorf("Sync = %v", err)
+		}
+		r.ok(r.d.Close())
+	}
+}
