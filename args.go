@@ -130,7 +130,7 @@ func (p *packer) write(op string, c *Context, k *Kernel, i int, dst []byte, arg 
 // pointer writes the address of a buffer, and holds the buffer open for the launch.
 func (p *packer) pointer(op string, c *Context, k *Kernel, i int, dst []byte, addr uint64, of *Context, res *resource) error {
 	if of.drv != c.drv {
-		return failf(op, ErrInvalidValue, "argument %d of kernel %s belongs to %s and the stream to %s; use one Driver for both", i, k.name, of.describe(), c.describe())
+		return failf(op, ErrInvalidValue, "argument %d of kernel %s belongs to %s and the stream to %s; use one Driver for both", i, k.name, of.describe(), c.describeBeside(of))
 	}
 	if !res.acquire() {
 		return failf(op, ErrClosed, "argument %d of kernel %s is closed", i, k.name)

@@ -43,8 +43,8 @@ func TestBadCaptureArguments(t *testing.T) {
 		{"status", func() error { return second(s.CaptureStatus()) }, cuda.ErrInvalidValue, "Stream.CaptureStatus", "stream is nil"},
 		{"info", func() error { return second(s.CaptureInfo()) }, cuda.ErrInvalidValue, "Stream.CaptureInfo", "stream is nil"},
 		{"update", func() error { return k.s.UpdateCaptureDependencies(true) }, cuda.ErrIllegalState, "Stream.UpdateCaptureDependencies", "not capturing"},
-		{"mode driver", func() error { return d.WithCaptureMode(mode, func() error { return nil }) }, cuda.ErrInvalidValue, "WithCaptureMode", "driver is nil"},
-		{"mode fn", func() error { return k.d.WithCaptureMode(mode, nil) }, cuda.ErrInvalidValue, "WithCaptureMode", "fn is nil"},
+		{"mode driver", func() error { return d.WithCaptureMode(mode, func() error { return nil }) }, cuda.ErrInvalidValue, "Driver.WithCaptureMode", "driver is nil"},
+		{"mode fn", func() error { return k.d.WithCaptureMode(mode, nil) }, cuda.ErrInvalidValue, "Driver.WithCaptureMode", "fn is nil"},
 	})
 	for name, err := range map[string]error{"builder": b.Close(), "graph": g.Close(), "executable": x.Close()} {
 		if err != nil {

@@ -290,7 +290,7 @@ func TestForeignArguments(t *testing.T) {
 		return bad{op + " " + words, call, cuda.ErrInvalidValue, op, words}
 	}
 	checkBad(t, []bad{
-		invalid("Stream.Memset", "b belongs to", func() error { return a.s.Memset(b.b, 1) }),
+		invalid("Stream.Memset", "b belongs to device 0 of the software driver*another software driver*use one Driver", func() error { return a.s.Memset(b.b, 1) }),
 		invalid("Stream.CopyBuffer", "dst belongs to", func() error { return a.s.CopyBuffer(b.b, a.b) }),
 		invalid("Stream.CopyBuffer", "src belongs to", func() error { return a.s.CopyBuffer(a.b, b.b) }),
 		invalid("CopyToHost", "src belongs to", func() error { return cuda.CopyToHost(a.s, host, b.b) }),
@@ -302,6 +302,8 @@ func TestForeignArguments(t *testing.T) {
 		invalid("Stream.Launch", "argument 0*belongs to", func() error { return a.s.Launch(a.store, one, b.b, uint32(1)) }),
 		invalid("Stream.Launch", "argument 0*belongs to ", func() error { return a.s.Launch(a.store, one, b.p, uint32(1)) }),
 		invalid("Event.Elapsed", "since belongs to", func() error { return second(a.e.Elapsed(b.e)) }),
+		invalid("StreamOf", "x belongs to", func() error { return second(a.dev.StreamOf(b.s)) }),
+		invalid("StreamOf", "x belongs to device 0 of the software driver and the context to device 0 of another software driver", func() error { return second(a.dev.StreamOf(b.dev.DefaultStream())) }),
 	})
 	// Pinned memory as ordinary memory is anybody's.
 	if err := errors.Join(cuda.CopyToHost(a.s, b.p.Bytes(), a.b), a.s.Sync()); err != nil {
@@ -412,6 +414,8 @@ func TestBadLaunches(t *testing.T) {
 		{"deep block", "block*64", cuda.LaunchConfig{Grid: cuda.Dim3{X: 1}, Block: cuda.Dim3{X: 1, Z: 65}}},
 		{"negative memory", "SharedMem -1", cuda.LaunchConfig{Grid: cuda.Dim3{X: 1}, Block: cuda.Dim3{X: 1}, SharedMem: -1}},
 		{"huge memory", "SharedMem", cuda.LaunchConfig{Grid: cuda.Dim3{X: 1}, Block: cuda.Dim3{X: 1}, SharedMem: 1 << 40}},
+		{"a grid whose product overflows", "grid*65535", cuda.LaunchConfig{Grid: cuda.Dim3{X: 1 << 30, Y: 1 << 17, Z: 1 << 17}, Block: cuda.Dim3{X: 1}}},
+		{"more threads than an int counts", "Grid", cuda.Grid1D(1<<63-1, 256)},
 		{"much memory", "shared memory", cuda.LaunchConfig{Grid: cuda.Dim3{X: 1}, Block: cuda.Dim3{X: 1}, SharedMem: 1 << 20}},
 	} {
 		calls = append(calls, bad{c.name, func() error { return k.s.Launch(k.k, c.cfg) }, cuda.ErrInvalidValue, "Stream.Launch", c.words})

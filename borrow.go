@@ -8,10 +8,11 @@ import "github.com/hostlaunch/cuda/internal/driver"
 //
 // 0 and 1 give the legacy default stream of c. For the per-thread default stream (2) see WithThreadStream.
 func (c *Context) BorrowStream(handle uintptr) (*Stream, error) {
-	return c.borrow("BorrowStream", driver.Stream(handle), nil)
+	return c.borrow("BorrowStream", driver.Stream(handle), nil, nil)
 }
 
-// StreamOf is BorrowStream of x's stream. It keeps x alive as long as the Stream.
+// StreamOf is BorrowStream of x's stream. It keeps x alive as long as the Stream. If x is a *Stream of this library, its
+// stream is destroyed only when both it and the one returned are closed.
 func (c *Context) StreamOf(x interface{ CUDAStream() uintptr }) (*Stream, error) {
 	const op = "StreamOf"
 	if x == nil {
@@ -23,14 +24,15 @@ func (c *Context) StreamOf(x interface{ CUDAStream() uintptr }) (*Stream, error)
 		}
 		defer s.end()
 		if c != nil && s.ctx.drv != c.drv {
-			return nil, failf(op, ErrInvalidValue, "x belongs to %s and the context to %s; use one Driver for both", s.ctx.describe(), c.describe())
+			return nil, failf(op, ErrInvalidValue, "x belongs to %s and the context to %s; use one Driver for both", s.ctx.describe(), c.describeBeside(s.ctx))
 		}
-		c = s.ctx // also for a default stream, whose handle does not tell
+		return s.ctx.borrow(op, s.raw, x, s.res) // its context, also for a default stream, whose handle does not tell
 	}
-	return c.borrow(op, driver.Stream(x.CUDAStream()), x)
+	return c.borrow(op, driver.Stream(x.CUDAStream()), x, nil)
 }
 
-func (c *Context) borrow(op string, raw driver.Stream, owner any) (*Stream, error) {
+// borrow makes a Stream of raw. It keeps owner alive and, if it is not nil, of open.
+func (c *Context) borrow(op string, raw driver.Stream, owner any, of *resource) (*Stream, error) {
 	if err := c.enter(op); err != nil {
 		return nil, err
 	}
@@ -45,8 +47,19 @@ func (c *Context) borrow(op string, raw driver.Stream, owner any) (*Stream, erro
 			return nil, err
 		}
 	}
+	if of != nil && !of.acquire() {
+		return nil, failf(op, ErrClosed, "x is closed")
+	}
 	s := &Stream{ctx: own, raw: raw, owner: owner, borrowed: true}
-	s.res = newResource(own, "Stream", 0, func() driver.Result { return driver.Success })
+	if raw > driver.StreamPerThread {
+		s.id, _ = c.drv.drv.StreamGetID(own.raw, raw) // else ID asks again, and says why not
+	}
+	s.res = newResource(own, "Stream", 0, func() driver.Result {
+		if of != nil {
+			of.release()
+		}
+		return driver.Success
+	})
 	dropped(s, s.res)
 	return s, nil
 }
@@ -62,16 +75,17 @@ func (c *Context) contextOf(op string, raw driver.Stream) (*Context, error) {
 		return known, nil
 	}
 	dev, r := d.drv.StreamGetDevice(rawCtx, raw)
-	if r == driver.ErrorNotSupported { // before CUDA 12.8
-		dev, r = c.device, driver.Success
-	}
 	if err := c.result(op, r); err != nil {
 		return nil, err
 	}
+	pageable, _ := d.drv.DeviceGetAttribute(driver.AttrPageableMemoryAccess, dev)
+	concurrent, _ := d.drv.DeviceGetAttribute(driver.AttrConcurrentManagedAccess, dev)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.contexts[rawCtx] == nil {
-		d.contexts[rawCtx] = &Context{drv: d, device: dev, ordinal: int(dev), raw: rawCtx, pageable: c.pageable, concurrent: c.concurrent, release: func() {}}
+		d.contexts[rawCtx] = &Context{
+			drv: d, device: dev, ordinal: int(dev), raw: rawCtx, pageable: pageable != 0, concurrent: concurrent != 0, release: func() {},
+		}
 	}
 	return d.contexts[rawCtx], nil
 }

@@ -127,7 +127,7 @@ func (b *Buffer) acquire(op, name string, c *Context) error {
 		return failf(op, ErrInvalidValue, "%s is nil", name)
 	}
 	if b.ctx.drv != c.drv {
-		return failf(op, ErrInvalidValue, "%s belongs to %s and the queue to %s; use one Driver for both", name, b.ctx.describe(), c.describe())
+		return failf(op, ErrInvalidValue, "%s belongs to %s and the queue to %s; use one Driver for both", name, b.ctx.describe(), c.describeBeside(b.ctx))
 	}
 	if !b.res.acquire() {
 		return failf(op, ErrClosed, "%s is closed", name)

@@ -89,7 +89,7 @@ func (c *Context) failCallbacks(r driver.Result) {
 	})
 	for _, fn := range left {
 		returned := make(chan struct{})
-		d.report("AddCallback", func() {
+		d.report("AddCallback", fn, func() {
 			defer close(returned)
 			d.callBack(fn, r, func(e *PanicError) { e.Value = ErrGoexit })
 		})

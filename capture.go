@@ -221,7 +221,7 @@ func (s *Stream) refuseCapturing(op string) error {
 //
 // CONTRACT CP-03; cuThreadExchangeStreamCaptureMode.
 func (d *Driver) WithCaptureMode(mode CaptureMode, fn func() error) error {
-	const op = "WithCaptureMode"
+	const op = "Driver.WithCaptureMode"
 	if fn == nil {
 		return failf(op, ErrInvalidValue, "fn is nil")
 	}

@@ -15,7 +15,7 @@
 // # Inside a host function
 //
 // A host function runs on a thread of the driver, where CUDA is forbidden: every call of this package that would reach the
-// driver returns [ErrNotPermitted] at once. What needs no driver works (PinnedBuffer.Bytes, names), Close is accepted and
+// driver returns [ErrNotPermitted] at once. What needs no driver works (PinnedBuffer.Bytes, names, Stream.ID), Close is accepted and
 // carried out later, and a goroutine that the function starts may do anything. Functions of one context run one at a time,
 // so a slow one delays those of other streams. It must not wait for work that is not queued before it.
 //
@@ -45,6 +45,7 @@
 // # Errors
 //
 // Every error of a call is an [*Error] with the call's name, a [Code] and the way out. Compare with errors.Is:
-// errors.Is(err, cuda.ErrInvalidValue). The behaviour that this package promises is written down rule by rule, with the ids
+// errors.Is(err, cuda.ErrInvalidValue). A wait whose context.Context ended first is ErrContextEnded and that context's error
+// as well: errors.Is(err, context.Canceled). (Only WithThreadStream returns what it is given, its function's error.) The behaviour that this package promises is written down rule by rule, with the ids
 // that the comments cite (as in "CONTRACT HL-06"), in docs/contract.md.
 package cuda

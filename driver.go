@@ -21,6 +21,7 @@ type Driver struct {
 	funcs     hostfn.Table // host functions that wait to run
 	notices   tally        // NotifyEvents in progress
 	reports   tally        // OnDone, OnPanic and OnLost in progress
+	hooks     hookList     // the same, by name
 	resources registry
 	retired   retireList
 	capturing capturing
@@ -31,7 +32,7 @@ type Driver struct {
 	quiet chan struct{} // closed when it has begun and no call is in progress any more
 	down  chan struct{} // closed when it is through
 
-	opening sync.Mutex // held while a device is opened; before mu
+	opening sync.Mutex // held while a device is opened, across the driver's calls for that; before mu
 
 	mu       sync.Mutex // guards what follows; never held across a driver call
 	devices  []*Device
@@ -196,7 +197,7 @@ func (d *Driver) Shutdown(ctx context.Context) error {
 	case <-d.down:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("cuda: %s: %w; still waiting for %s", op, ctx.Err(), d.stuck())
+		return endedError(op, ctx, d.stuck())
 	}
 }
 
@@ -263,7 +264,10 @@ func (d *Driver) stuck() string {
 		parts = append(parts, fmt.Sprintf("%d more host functions", n))
 	}
 	if len(parts) == 0 {
-		return "queued work of the device, a call in progress, or an OnDone"
+		parts = d.hooks.describe(most)
+	}
+	if len(parts) == 0 {
+		return "queued work of the device, or a call in progress"
 	}
 	return strings.Join(parts, ", ")
 }

@@ -1,9 +1,9 @@
 package cuda
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 )
@@ -31,6 +31,8 @@ const (
 	ErrNotRecorded
 	// ErrHostAccess: the host may not touch this managed memory now (CONTRACT HL-19).
 	ErrHostAccess
+	// ErrContextEnded: the context.Context that was given to the call ended first; its error is in the same error.
+	ErrContextEnded
 )
 
 var ownCodes = map[Code]string{
@@ -42,6 +44,7 @@ var ownCodes = map[Code]string{
 	ErrTimingDisabled: "event without timing",
 	ErrNotRecorded:    "event never recorded",
 	ErrHostAccess:     "no host access now",
+	ErrContextEnded:   "the call's context ended",
 }
 
 // Error gives the driver's name and number of c, or what c means if it is this library's own.
@@ -61,6 +64,7 @@ type Error struct {
 	Code   Code   // what went wrong
 	Reason string // which argument or circumstance, and the way out; may be empty
 	also   Code   // a second code that errors.Is finds; 0: none
+	cause  error  // what ended the call, if that was the program's own context
 }
 
 // Error says which call failed, why, and what to do instead.
@@ -77,12 +81,26 @@ func (e *Error) Is(target error) bool {
 	return ok && (c == e.Code || e.also != 0 && c == e.also)
 }
 
-// Unwrap gives e's code.
-func (e *Error) Unwrap() error { return e.Code }
+// Unwrap gives e's code, or, of a call whose context ended, that context's error.
+func (e *Error) Unwrap() error {
+	if e.cause != nil {
+		return e.cause
+	}
+	return e.Code
+}
 
 // NewError makes the error of a call. It is for the driver packages of this module.
 func NewError(op string, r driver.Result, reason string) *Error {
 	return &Error{Op: op, Code: Code(r), Reason: reason}
+}
+
+// endedError is the error of a call whose ctx ended before what it waited for.
+func endedError(op string, ctx context.Context, stillWaiting string) error {
+	reason := ctx.Err().Error()
+	if stillWaiting != "" {
+		reason += "; still waiting for " + stillWaiting
+	}
+	return &Error{Op: op, Code: ErrContextEnded, Reason: reason, cause: ctx.Err()}
 }
 
 func failf(op string, c Code, format string, args ...any) error {
@@ -126,31 +144,4 @@ func (e *PanicError) Error() string {
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
-}
-
-// Option configures a Driver.
-type Option func(*options)
-
-type options struct {
-	onPanic func(*PanicError)
-	onLost  func(*LostError)
-	logger  *slog.Logger
-}
-
-// OnPanic has fn told of panics of host functions that have no OnDone of their own. Without it they are logged. fn runs on an
-// ordinary goroutine, where CUDA is allowed; a panic of its own is contained and logged (CONTRACT HL-09).
-func OnPanic(fn func(*PanicError)) Option { return func(o *options) { o.onPanic = fn } }
-
-// OnLost has fn told of host functions that will never run because their context failed, and that have no OnDone of their own.
-// Without it they are logged. fn runs on an ordinary goroutine (CONTRACT HL-17).
-func OnLost(fn func(*LostError)) Option { return func(o *options) { o.onLost = fn } }
-
-// Logger has the driver log to l, rather than to slog.Default().
-func Logger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
-
-func (o *options) log() *slog.Logger {
-	if o.logger != nil {
-		return o.logger
-	}
-	return slog.Default()
 }

@@ -199,7 +199,7 @@ func (e *Event) Elapsed(since *Event) (time.Duration, error) {
 		}
 	}
 	if e.ctx.drv != since.ctx.drv {
-		return 0, failf(op, ErrInvalidValue, "since belongs to another Driver (%s)", since.ctx.drv.Name())
+		return 0, failf(op, ErrInvalidValue, "since belongs to %s and the event to %s; use one Driver for both", since.ctx.describe(), e.ctx.describeBeside(since.ctx))
 	}
 	ms, r := e.ctx.drv.drv.EventElapsedTime(e.ctx.raw, since.raw, e.raw)
 	if r == driver.ErrorNotReady {
@@ -244,7 +244,7 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 	}
 	defer e.res.release()
 	if e.ctx != s.ctx {
-		return failf(op, ErrInvalidHandle, "the event belongs to %s and the stream to %s; record an event in the context that made it", e.ctx.describe(), s.ctx.describe())
+		return failf(op, ErrInvalidHandle, "the event belongs to %s and the stream to %s; record an event in the context that made it", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
 	c, queue := s.capture(), driver.Driver.EventRecord
 	if flags != 0 {
@@ -278,7 +278,7 @@ func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 	}
 	defer e.res.release()
 	if e.ctx.drv != s.ctx.drv {
-		return failf(op, ErrInvalidValue, "the event belongs to %s and the stream to %s", e.ctx.describe(), s.ctx.describe())
+		return failf(op, ErrInvalidValue, "the event belongs to %s and the stream to %s; use one Driver for both", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
 	if r := s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
@@ -305,7 +305,7 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 	}
 	defer other.end()
 	if other.ctx.drv != s.ctx.drv {
-		return failf(op, ErrInvalidValue, "other belongs to %s and the stream to %s", other.ctx.describe(), s.ctx.describe())
+		return failf(op, ErrInvalidValue, "other belongs to %s and the stream to %s; use one Driver for both", other.ctx.describe(), s.ctx.describeBeside(other.ctx))
 	}
 	raw, err := other.ctx.events.get(other.ctx, op)
 	if err != nil {
@@ -330,4 +330,12 @@ func (c *Context) describe() string {
 		return fmt.Sprintf("context %#x of device %d of the %s driver", uintptr(c.raw), c.ordinal, c.drv.Name())
 	}
 	return fmt.Sprintf("device %d of the %s driver", c.ordinal, c.drv.Name())
+}
+
+// describeBeside names c in a message that has named first before: two drivers may be of one kind.
+func (c *Context) describeBeside(first *Context) string {
+	if c.drv != first.drv && c.drv.Name() == first.drv.Name() {
+		return fmt.Sprintf("device %d of another %s driver", c.ordinal, c.drv.Name())
+	}
+	return c.describe()
 }

@@ -94,7 +94,7 @@ type GreenContext struct {
 //
 // Errors: ErrInvalidValue; ErrInvalidResourceConfiguration for parts of different splits. CUDA 12.4; cuGreenCtxCreate.
 func (d *Device) NewGreenContext(parts ...SMResource) (*GreenContext, error) {
-	const op = "NewGreenContext"
+	const op = "Device.NewGreenContext"
 	if d == nil {
 		return nil, failf(op, ErrInvalidValue, "the device is nil")
 	}

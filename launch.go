@@ -77,7 +77,7 @@ func (k *Kernel) acquire(op string, c *Context) error {
 	case k == nil:
 		return failf(op, ErrInvalidValue, "the kernel is nil")
 	case k.mod.ctx.drv != c.drv:
-		return failf(op, ErrInvalidValue, "kernel %s belongs to %s and the stream to %s; use one Driver for both", k.name, k.mod.ctx.describe(), c.describe())
+		return failf(op, ErrInvalidValue, "kernel %s belongs to %s and the stream to %s; use one Driver for both", k.name, k.mod.ctx.describe(), c.describeBeside(k.mod.ctx))
 	case k.mod.ctx != c:
 		return failf(op, ErrInvalidHandle, "kernel %s is loaded on %s and the stream is of %s; load the module there too", k.name, k.mod.ctx.describe(), c.describe())
 	case !k.mod.res.acquire():

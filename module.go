@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"runtime"
 	"strings"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -133,7 +132,5 @@ func (m *Module) Close() error {
 	if m == nil {
 		return nil
 	}
-	err := closeHandle(m.res)
-	runtime.KeepAlive(m)
-	return err
+	return closeHandle(m.res)
 }

@@ -5,7 +5,7 @@ package cuda
 //
 // Methods and functions that queue return when the work is queued, not when it is done. On an error nothing was queued.
 type Queue interface {
-	// Launch queues a kernel. See LaunchConfig and the package documentation for its arguments.
+	// Launch queues a kernel. Stream.Launch says what may be an argument and how it is passed.
 	Launch(k *Kernel, cfg LaunchConfig, args ...any) error
 	// Memset queues filling b with value, byte by byte.
 	Memset(b *Buffer, value byte) error

@@ -15,14 +15,14 @@ import (
 // goroutines of their own, since resolve may run on a driver's thread.
 func (d *Driver) resolve(fn hostfn.Func, failure error) {
 	if o, _ := fn.More.(*hostOptions); o != nil && o.done != nil {
-		d.report("OnDone", func() { o.done(failure) })
+		d.report("OnDone", fn, func() { o.done(failure) })
 		return
 	}
 	switch e := failure.(type) {
 	case *PanicError:
-		d.report("OnPanic", func() { d.reportPanic(e) })
+		d.report("OnPanic", fn, func() { d.reportPanic(e) })
 	case *LostError:
-		d.report("OnLost", func() { d.reportLost(e) })
+		d.report("OnLost", fn, func() { d.reportLost(e) })
 	}
 }
 
@@ -42,23 +42,20 @@ func (d *Driver) reportLost(e *LostError) {
 	d.opts.log().Error("cuda: host function never ran", "func", e.Name, "site", e.Site, "err", e.Err)
 }
 
-// report runs a hook of the user's on a goroutine of its own.
-func (d *Driver) report(hook string, fn func()) {
+// report runs a hook of the user's on a goroutine of its own, and contains what it does. about is the host function.
+func (d *Driver) report(hook string, about hostfn.Func, fn func()) {
 	d.reports.add()
-	go runReport(d, hook, fn)
-}
-
-// runReport contains what a hook does. Its frame is what inReport looks for.
-//
-//go:noinline
-func runReport(d *Driver, hook string, fn func()) {
-	defer d.reports.done()
-	defer func() {
-		if v := recover(); v != nil {
-			d.logError("cuda: "+hook+" panicked", "panic", v, "stack", string(debug.Stack()))
-		}
+	run := d.hooks.add(hook, about)
+	go func() {
+		defer d.reports.done()
+		defer d.hooks.remove(run)
+		defer func() {
+			if v := recover(); v != nil {
+				d.logError("cuda: "+hook+" panicked", "panic", v, "stack", string(debug.Stack()))
+			}
+		}()
+		callHook(fn)
 	}()
-	fn()
 }
 
 // logError logs, and contains a panic of the program's handler: it may run where nothing else would.
@@ -66,26 +63,6 @@ func (d *Driver) logError(msg string, args ...any) {
 	defer func() { recover() }()
 	d.opts.log().Error(msg, args...)
 }
-
-// inReport reports whether the calling goroutine is inside a hook.
-func inReport() bool {
-	var pcs [64]uintptr
-	for skip := 0; ; skip += len(pcs) {
-		n := runtime.Callers(skip, pcs[:])
-		frames := runtime.CallersFrames(pcs[:n])
-		for more := n > 0; more; {
-			var f runtime.Frame
-			if f, more = frames.Next(); f.Function == runReportName {
-				return true
-			}
-		}
-		if n < len(pcs) {
-			return false
-		}
-	}
-}
-
-var runReportName = runtime.FuncForPC(reflect.ValueOf(runReport).Pointer()).Name()
 
 // goexit is called while a host function's runtime.Goexit unwinds its goroutine. On the software device that goroutine is one
 // of its own and can go; on a driver's thread Go is about to end the process, without saying whose fault it was.

@@ -16,6 +16,7 @@ type Stream struct {
 	res   *resource     // nil for a stream that is not ours to destroy
 	green *GreenContext // that it was made in, if it was
 	owner any           // what a borrowed stream keeps alive
+	id    uint64        // as the driver gave it when the stream was made or borrowed; 0: not asked for
 
 	borrowed bool                    // another library's, which may use it too
 	captured atomic.Pointer[capture] // what it captures into, as far as this library knows
@@ -87,6 +88,7 @@ func (c *Context) NewStream(opts ...StreamOption) (*Stream, error) {
 		return nil, err
 	}
 	s := &Stream{ctx: c, raw: raw}
+	s.id, _ = d.StreamGetID(c.raw, raw) // else ID asks again, and says why not
 	s.res = newResource(c, "Stream", 0, func() driver.Result { return d.StreamDestroy(c.raw, raw) })
 	dropped(s, s.res)
 	return s, nil
@@ -177,9 +179,17 @@ func (s *Stream) CUDAStream() uintptr {
 	return uintptr(s.raw)
 }
 
-// ID is a number unique to the stream, for the life of the program. cuStreamGetId.
+// ID is a number unique to the stream, for the life of the program. It needs no driver, so it works in host functions too
+// (CONTRACT HL-06); only on a default stream, which is another one in every context, the driver is asked. cuStreamGetId.
 func (s *Stream) ID() (uint64, error) {
-	return streamValue(s, "Stream.ID", driver.Driver.StreamGetID)
+	const op = "Stream.ID"
+	if s == nil || s.id == 0 {
+		return streamValue(s, op, driver.Driver.StreamGetID)
+	}
+	if s.res.closed() {
+		return 0, failf(op, ErrClosed, "the stream is closed")
+	}
+	return s.id, nil
 }
 
 // Flags are the flags that s was created with. cuStreamGetFlags.

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"context"
-	"fmt"
 	"sync"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -43,7 +42,7 @@ func (c *Context) await(op string, ctx context.Context, done *completion) error 
 		case <-done.ch: // both: then it is done
 		default:
 			done.stop()
-			return fmt.Errorf("cuda: %s: %w", op, ctx.Err())
+			return endedError(op, ctx, "")
 		}
 	}
 	c.drv.funcs.Observe()
@@ -88,9 +87,10 @@ func (p *eventPool) put(e driver.Event) {
 // drain destroys the events, at shutdown.
 func (p *eventPool) drain(c *Context) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, e := range p.free {
+	free := p.free
+	p.free = nil
+	p.mu.Unlock()
+	for _, e := range free {
 		c.drv.drv.EventDestroy(c.raw, e)
 	}
-	p.free = nil
 }

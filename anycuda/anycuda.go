@@ -16,7 +16,7 @@ const Variable = "HOSTLAUNCH_DRIVER"
 
 // Open opens the NVIDIA driver if it has a usable device, and else a software device with the options soft. With
 // HOSTLAUNCH_DRIVER=nvidia it never falls back, and with HOSTLAUNCH_DRIVER=software it never looks for a GPU; any other
-// value is an error. If it falls back, the reason is that of libcuda.Open, which a program can ask itself.
+// value is an error. If it falls back, the reason is logged at level Info, to the Logger among opts or else to slog.Default().
 func Open(soft softcuda.Options, opts ...cuda.Option) (*cuda.Driver, error) {
 	switch choice := os.Getenv(Variable); choice {
 	case "nvidia":
@@ -34,15 +34,23 @@ func Open(soft softcuda.Options, opts ...cuda.Option) (*cuda.Driver, error) {
 }
 
 func first(soft softcuda.Options, opts []cuda.Option) (*cuda.Driver, error) {
-	d, err := libcuda.Open(opts...)
+	d, err := usable(opts)
 	if err != nil {
+		cuda.LoggerOf(opts...).Info("anycuda: using the software device", "reason", err)
 		return softcuda.New(soft, opts...), nil
 	}
-	if d.DeviceCount() > 0 {
-		if _, err := d.Device(0); err == nil {
-			return d, nil
-		}
+	return d, nil
+}
+
+// usable opens the NVIDIA driver and its device 0, or says why that cannot be had.
+func usable(opts []cuda.Option) (*cuda.Driver, error) {
+	d, err := libcuda.Open(opts...)
+	if err != nil {
+		return nil, err
 	}
-	d.Close()
-	return softcuda.New(soft, opts...), nil
+	if _, err := d.Device(0); err != nil { // also if there is none
+		d.Close()
+		return nil, err
+	}
+	return d, nil
 }

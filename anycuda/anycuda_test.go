@@ -2,6 +2,8 @@ package anycuda_test
 
 import (
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/hostlaunch/cuda"
@@ -22,7 +24,8 @@ func TestOpen(t *testing.T) {
 	} {
 		t.Setenv(anycuda.Variable, test.choice)
 		t.Setenv("HOSTLAUNCH_LIBCUDA", test.library)
-		d, err := anycuda.Open(softcuda.Options{})
+		var log strings.Builder
+		d, err := anycuda.Open(softcuda.Options{}, cuda.Logger(slog.New(slog.NewTextHandler(&log, nil))))
 		if !errors.Is(err, test.code) {
 			t.Errorf("%+v: error %v", test, err)
 		}
@@ -30,5 +33,8 @@ func TestOpen(t *testing.T) {
 			t.Errorf("%+v: got the %s driver", test, d.Name())
 		}
 		d.Close()
+		if fell := test.choice == "" && test.library != ""; strings.Contains(log.String(), "level=INFO") != fell || fell && !strings.Contains(log.String(), test.library) {
+			t.Errorf("%+v: logged %q", test, log.String())
+		}
 	}
 }

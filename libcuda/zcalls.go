@@ -49,7 +49,6 @@ const (
 	fnMemFreeHost
 	fnMemcpyHtoD
 	fnMemcpyDtoH
-	fnMemsetD8
 	fnMemcpyHtoDAsync
 	fnMemcpyDtoHAsync
 	fnMemcpyDtoDAsync
@@ -143,7 +142,6 @@ var symbols = [functions]symbol{
 	fnMemFreeHost:                     {"cuMemFreeHost", 2000, 0},
 	fnMemcpyHtoD:                      {"cuMemcpyHtoD", 3020, 0},
 	fnMemcpyDtoH:                      {"cuMemcpyDtoH", 3020, 0},
-	fnMemsetD8:                        {"cuMemsetD8", 3020, 0},
 	fnMemcpyHtoDAsync:                 {"cuMemcpyHtoDAsync", 3020, 0},
 	fnMemcpyDtoHAsync:                 {"cuMemcpyDtoHAsync", 3020, 0},
 	fnMemcpyDtoDAsync:                 {"cuMemcpyDtoDAsync", 3020, 0},
@@ -530,17 +528,6 @@ func (nv *nvidia) MemcpyDtoH(ctx driver.Context, dst unsafe.Pointer, src driver.
 	c.Args[1] = uintptr(src)
 	c.Args[2] = size
 	r := nv.call(c, ctx, fnMemcpyDtoH, 3)
-	c.Free()
-	return r
-}
-
-// MemsetD8 calls cuMemsetD8.
-func (nv *nvidia) MemsetD8(ctx driver.Context, dst driver.DevicePtr, value uint8, n uintptr) driver.Result {
-	c := ffi.NewCall()
-	c.Args[0] = uintptr(dst)
-	c.Args[1] = uintptr(value)
-	c.Args[2] = n
-	r := nv.call(c, ctx, fnMemsetD8, 3)
 	c.Free()
 	return r
 }

@@ -5,7 +5,7 @@
 #   <folder>/run.sh [results]         on the machine with the GPU, after copying the folder there
 #
 # The bundle holds the conformance suite, the benchmark and the example in two builds, with cgo and without, and the sources
-# of the C++ floor and of the kernels, which are compiled there if nvcc is found.
+# of the C++ floor, compiled there if nvcc is found, and of the kernels, for src/scripts/ptx.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-out/gpu}
@@ -18,9 +18,10 @@ for build in cgo purego; do
   go build -ldflags='-s -w' -o "$out/bench.$build" ./internal/bench
   go build -ldflags='-s -w' -o "$out/01-hostlaunch.$build" ./examples/01-hostlaunch
 done
-cp internal/bench/floor/floor.cpp internal/testkernels/kernels.ptx scripts/ptx.sh "$out/"
+cp internal/bench/floor/floor.cpp internal/testkernels/kernels.ptx "$out/"
 cp scripts/gpu-run.sh "$out/run.sh"
-mkdir -p "$out/src/internal/testkernels" "$out/src/examples/01-hostlaunch"
+mkdir -p "$out/src/scripts" "$out/src/internal/testkernels" "$out/src/examples/01-hostlaunch"
+cp scripts/ptx.sh "$out/src/scripts/" # which compiles what lies beside its own folder
 cp internal/testkernels/kernels.cu "$out/src/internal/testkernels/"
 cp examples/01-hostlaunch/kernels.cu "$out/src/examples/01-hostlaunch/"
 du -sh "$out"

@@ -3,7 +3,7 @@
 #
 #   ./run.sh [folder for results] [what...]      what: example conformance model bench; all of them, unless told otherwise
 #
-# LIMIT is the time that the conformance suite may take in each build (150s, unless set).
+# BUILDS are the builds to run (cgo purego, unless set), and LIMIT is the time that the conformance suite may take in each build (150s, unless set).
 # HOSTLAUNCH_REQUIRE_GPU says how many GPUs there must be (1, unless set): what would be skipped for want of one fails.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -48,7 +48,7 @@ bench() {
   "./bench.$1" "${floor[@]}" | tee "$results/bench.$1.md" || failed=1
 }
 
-for build in cgo purego; do
+for build in ${BUILDS:-cgo purego}; do
   for step in $what; do
     echo "== $step, $build"
     "$step" "$build"

@@ -131,8 +131,3 @@ func (m *machine) MemcpyHtoD(ctx driver.Context, dst driver.DevicePtr, src unsaf
 func (m *machine) MemcpyDtoH(ctx driver.Context, dst unsafe.Pointer, src driver.DevicePtr, n uintptr) driver.Result {
 	return m.sync(ctx, func(s driver.Stream) driver.Result { return m.MemcpyDtoHAsync(ctx, dst, src, n, s) })
 }
-
-// MemsetD8 implements driver.Memory. Like the driver's it does not wait.
-func (m *machine) MemsetD8(ctx driver.Context, dst driver.DevicePtr, value uint8, n uintptr) driver.Result {
-	return m.MemsetD8Async(ctx, dst, value, n, driver.StreamLegacy)
-}

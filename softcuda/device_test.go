@@ -276,3 +276,76 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+// TestFailureBesideWork: a kernel that runs while another stream's kernel fails comes to its end, and harms nothing there.
+func TestFailureBesideWork(t *testing.T) {
+	quiet(t)
+	entered, free, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r := newRig(t, softcuda.Kernels{
+		"sleep": func(*softcuda.Launch) { close(entered); <-free; close(left) },
+		"fail":  func(*softcuda.Launch) { panic("no") },
+	})
+	other := must(r.dev.NewStream())
+	r.launch("sleep")
+	<-entered
+	told := make(chan error, 1)
+	r.ok(cuda.HostLaunch(r.s, func() { t.Error("a function of the lost device ran") }, cuda.OnDone(func(err error) { told <- err })))
+	k := must(r.m.Kernel("fail"))
+	r.ok(other.Launch(k, cuda.Grid1D(1, 1)))
+	for _, s := range []*cuda.Stream{other, r.s} { // the second one's kernel runs on
+		if err := s.Sync(); !errors.Is(err, cuda.ErrLaunchFailed) || !errors.Is(err, cuda.ErrDeviceLost) {
+			t.Errorf("Sync = %v", err)
+		}
+	}
+	if err := <-told; !errors.Is(err, cuda.ErrDeviceLost) {
+		t.Errorf("OnDone got %v", err)
+	}
+	close(free)
+	<-left
+	r.ok(r.d.Close())
+}
+
+// TestArgBounds: an argument is not read beyond its end, into the next one.
+func TestArgBounds(t *testing.T) {
+	quiet(t)
+	r := newRig(t, softcuda.Kernels{"pair": func(l *softcuda.Launch) { softcuda.Arg[uint64](l, 0) }})
+	m, err := r.dev.LoadModule([]byte(".version 8.0\n.target sm_90\n.entry pair(.param .u32 a, .param .u32 b)\n"))
+	r.ok(err)
+	r.ok(r.s.Launch(must(m.Kernel("pair")), cuda.Grid1D(1, 1), uint32(1), uint32(2)))
+	if err := r.s.Sync(); !errors.Is(err, cuda.ErrLaunchFailed) {
+		t.Errorf("Sync = %v, want the kernel to have failed", err)
+	}
+	r.ok(r.d.Close())
+}
+
+// TestNoMemory: a device may have none.
+func TestNoMemory(t *testing.T) {
+	for _, n := range []int64{-1, -1 << 63} {
+		d := softcuda.New(softcuda.Options{Memory: n})
+		dev := must(d.Device(0))
+		_, err := dev.Alloc(1)
+		_, pinned := dev.AllocPinned(1)
+		if !errors.Is(err, cuda.ErrOutOfMemory) || !errors.Is(pinned, cuda.ErrOutOfMemory) {
+			t.Errorf("memory %d: %v, %v", n, err, pinned)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFailureBeforeWork: the device is lost before the goroutine of another stream's kernel has come to run.
+func TestFailureBeforeWork(t *testing.T) {
+	quiet(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range 20 {
+		r := newRig(t, softcuda.Kernels{"sleep": func(*softcuda.Launch) {}, "fail": func(*softcuda.Launch) { panic("no") }})
+		other, sleep, fail := must(r.dev.NewStream()), must(r.m.Kernel("sleep")), must(r.m.Kernel("fail"))
+		r.ok(r.s.Launch(sleep, cuda.Grid1D(1, 1)))
+		r.ok(other.Launch(fail, cuda.Grid1D(1, 1))) // which one P runs first
+		if err := other.Sync(); !errors.Is(err, cuda.ErrLaunchFailed) {
+			t.Errorf("Sync = %v", err)
+		}
+		r.ok(r.d.Close())
+	}
+}

@@ -171,7 +171,7 @@ func (m *machine) work(s *stream) {
 		}
 	}()
 	m.mu.Lock()
-	for m.step(s) {
+	for s.running && m.step(s) { // not if the context was lost before this goroutine came to run
 	}
 	m.unlock()
 	returned = true

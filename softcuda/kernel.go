@@ -18,7 +18,8 @@ type Kernels map[string]Kernel
 
 // Kernel does what a kernel does, for all threads of all blocks: it is called once for a launch, on a goroutine of the
 // device, in stream order. It reads its arguments with Arg and Slice. It may run at the same time as kernels of other streams,
-// as on hardware.
+// as on hardware. It is device code: it must not call CUDA. Nothing refuses that here, but a call that waits for the stream,
+// the context or the Driver would wait for the kernel itself, and never return.
 //
 // A panic loses the device, as a fault of a kernel does on hardware: with ErrIllegalAddress for an address that is no device
 // memory (Slice) and for what the Go runtime finds (an index out of range), with ErrLaunchFailed for everything else.

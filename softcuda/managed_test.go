@@ -92,7 +92,7 @@ func TestHistoryGoes(t *testing.T) {
 		want(t, "memset", m.MemsetD8Async(ctx, p2, 1, 4, main), driver.Success)
 		want(t, "function", m.LaunchHostFunc(ctx, s, 0), driver.Success)
 		want(t, "destroy", m.StreamDestroy(ctx, s), driver.Success)
-		want(t, "legacy", m.MemsetD8(ctx, p, 1, 4), driver.Success)
+		want(t, "legacy", m.MemsetD8Async(ctx, p, 1, 4, driver.StreamLegacy), driver.Success)
 		want(t, "sync", m.StreamSynchronize(ctx, driver.StreamLegacy), driver.Success)
 	}
 	want(t, "sync", m.CtxSynchronize(ctx), driver.Success)

@@ -45,6 +45,38 @@ func TestContract(t *testing.T) {
 	}
 }
 
+// outside is a test that is no case of the suite.
+type outside struct{ file, test string }
+
+// otherTests are tests outside the suite that check a rule, or a part of it that no driver can be made to show.
+var otherTests = map[string][]outside{
+	"HL-06": {{"internal/ffi/inside_test.go", "TestInside"}, {"internal/ffi/onstack_test.go", "TestOnStackUnderC"}},
+	"HL-09": {{"softcuda/device_test.go", "TestGoexitContained"}},
+	"HL-16": {{"refused_test.go", "TestRefusedByDriver"}, {"refused_test.go", "TestRefusedWhileSwept"}},
+	"HL-17": {{"libcuda/service_test.go", "TestFailureWatch"}, {"libcuda/public_test.go", "TestBorrowThenOpen"}},
+	"ST-04": {{"libcuda/public_test.go", "TestCancelledWaits"}, {"softcuda/pool_test.go", "TestPoolEvents"}},
+	"EV-03": {{"libcuda/service_test.go", "TestNotifyEvent"}},
+	"CY-07": {{"held_test.go", "TestLaunchHoldsBuffers"}},
+	"LI-03": {{"libcuda/open_test.go", "TestOpenClose"}, {"softcuda/device_test.go", "TestNothingRunsIdle"}},
+	"LI-04": {{"libcuda/find_test.go", "TestOpenErrors"}, {"libcuda/find_test.go", "TestSearch"}, {"libcuda/find_test.go", "TestNothingFound"},
+		{"libcuda/find_test.go", "TestLoadFailure"}, {"badinput_test.go", "TestNoDevices"}},
+}
+
+// TestElsewhere: the tests that the contract points to exist.
+func TestElsewhere(t *testing.T) {
+	for id, tests := range otherTests {
+		if Rules[id] == "" {
+			t.Errorf("there is no rule %s", id)
+		}
+		for _, e := range tests {
+			text, err := os.ReadFile("../../" + e.file)
+			if err != nil || !strings.Contains(string(text), "\nfunc "+e.test+"(t *testing.T)") {
+				t.Errorf("%s: there is no test %s in %s (%v)", id, e.test, e.file, err)
+			}
+		}
+	}
+}
+
 // TestContractPage compares docs/contract.md with the contract; -update writes it.
 func TestContractPage(t *testing.T) {
 	want := page()
@@ -74,7 +106,8 @@ func page() string {
 	var b strings.Builder
 	b.WriteString("# Contract\n\n" +
 		"<!-- Generated from internal/cudatest by: go test ./internal/cudatest -update -->\n\n" +
-		"What this library promises, rule by rule, and the cases of the conformance suite that check each rule on every driver.\n" +
+		"What this library promises, rule by rule, and the cases of the conformance suite that check each rule on every driver;\n" +
+		"\"no case yet\" marks a rule that has none, as its feature is still to come.\n" +
 		"A case is run by its name, as in: `go test ./softcuda -run 'TestConformance/HL-01/between_kernels'`.\n" +
 		"[sw] marks what only the software device can be made to show, [hw] what only hardware can.\n")
 	for _, f := range Contract {
@@ -83,6 +116,12 @@ func page() string {
 			fmt.Fprintf(&b, "- **%s** %s\n", r.ID, quoted.ReplaceAllString(r.Text, "`$1`"))
 			for _, c := range cases[r.ID] {
 				fmt.Fprintf(&b, "  - %s%s\n", c.Name, remarks(c))
+			}
+			for _, e := range otherTests[r.ID] {
+				fmt.Fprintf(&b, "  - outside the suite: %s in %s\n", e.test, e.file)
+			}
+			if cases[r.ID] == nil && otherTests[r.ID] == nil {
+				b.WriteString("  - no case yet\n")
 			}
 		}
 	}

@@ -23,6 +23,7 @@ var hostCases = []Case{
 	{ID: "HL-06", Name: "what needs no driver works inside", Run: insideAllowed},
 	{ID: "HL-06", Name: "Close inside is carried out later", Run: closeInside},
 	{ID: "HL-06", Name: "others are unaffected", Run: othersUnaffected},
+	{ID: "HL-06", Name: "Done inside waits all the same", Run: doneInside},
 	{ID: "HL-08", Name: "kept alive until it has run", Run: keptAlive},
 	{ID: "HL-08", Name: "released where CUDA is allowed", Run: releasedOutside},
 	{ID: "HL-10", Name: "nil and closed", Run: nilAndClosed},
@@ -165,53 +166,11 @@ func independentStreams(t *T) {
 	t.Eventually("80 functions have run", func() bool { return runs.Load() == 80 })
 }
 
-// insideRefused calls everything that would reach the driver. The first three are what the NVIDIA driver itself lets through
-// or answers as if nothing were wrong (facts/h200.md): a query, a launch, an event query.
+// insideRefused calls everything that would reach the driver.
 func insideRefused(t *T) {
-	s, other, e, b := t.Stream(), t.Stream(), t.Event(cuda.WithTiming()), t.Buffer(64)
-	k, dev, pinned := t.Kernel("nothing"), t.Device(0), t.Pinned(64)
-	small := make([]byte, 64)
-	calls := map[string]func() error{
-		"Stream.Query":         func() error { _, err := s.Query(); return err },
-		"HostLaunch":           func() error { return cuda.HostLaunch(other, func() {}) },
-		"Event.Query":          func() error { _, err := e.Query(); return err },
-		"Stream.Sync":          func() error { return s.Sync() },
-		"Stream.Wait":          func() error { return other.Wait(t.Context()) },
-		"Stream.Record":        func() error { return other.Record(e) },
-		"Stream.WaitEvent":     func() error { return other.WaitEvent(e) },
-		"Stream.WaitStream":    func() error { return other.WaitStream(s) },
-		"Stream.Launch":        func() error { return other.Launch(k, one) },
-		"Stream.Memset":        func() error { return other.Memset(b, 1) },
-		"Stream.Memset16":      func() error { return other.Memset16(b, 1) },
-		"Stream.Memset32":      func() error { return other.Memset32(b, 1) },
-		"Stream.CopyBuffer":    func() error { return other.CopyBuffer(b, b) },
-		"Stream.ID":            func() error { _, err := s.ID(); return err },
-		"Stream.Flags":         func() error { _, err := s.Flags(); return err },
-		"Stream.Priority":      func() error { _, err := s.Priority(); return err },
-		"Stream.DeviceOrdinal": func() error { _, err := s.DeviceOrdinal(); return err },
-		"Event.Sync":           func() error { return e.Sync() },
-		"Event.Wait":           func() error { return e.Wait(t.Context()) },
-		"Event.Elapsed":        func() error { _, err := e.Elapsed(e); return err },
-		"CopyToHost":           func() error { return cuda.CopyToHost(other, pinned.Bytes(), b) },
-		"CopyToDevice":         func() error { return cuda.CopyToDevice(other, b, pinned.Bytes()) },
-		"Buffer.ReadAt":        func() error { _, err := b.ReadAt(small, 0); return err },
-		"Buffer.WriteAt":       func() error { _, err := b.WriteAt(small, 0); return err },
-		"NewStream":            func() error { _, err := dev.NewStream(); return err },
-		"NewEvent":             func() error { _, err := dev.NewEvent(); return err },
-		"Alloc":                func() error { _, err := dev.Alloc(1); return err },
-		"AllocPinned":          func() error { _, err := dev.AllocPinned(1); return err },
-		"LoadModule":           func() error { _, err := dev.LoadModule(t.cfg.PTX); return err },
-		"Module.Kernel":        func() error { _, err := k.Module().Kernel("nothing"); return err },
-		"BorrowStream":         func() error { _, err := dev.BorrowStream(s.CUDAStream()); return err },
-		"StreamOf":             func() error { _, err := dev.StreamOf(s); return err },
-		"WithThreadStream":     func() error { return dev.WithThreadStream(func(*cuda.Stream) error { return nil }) },
-		"Driver.Device":        func() error { _, err := t.Driver.Device(0); return err },
-		"Driver.Shutdown":      func() error { return t.Driver.Shutdown(t.Context()) },
-		"Device.TotalMemory":   func() error { _, err := dev.TotalMemory(); return err },
-
-		"Device.ComputeCapability": func() error { _, _, err := dev.ComputeCapability(); return err },
-		"Context.StreamPriorities": func() error { _, _, err := dev.StreamPriorities(); return err },
-	}
+	s, other := t.Stream(), t.Stream()
+	calls := everyCall(t, s, other)
+	t.covered(calls, notOfEveryCall)
 	got := map[string]error{}
 	started := time.Now()
 	t.Host(s, func() {
@@ -236,14 +195,26 @@ func insideAllowed(t *T) {
 	s, p, k, dev := t.Stream(), t.Pinned(16), t.Kernel("nothing"), t.Device(0)
 	var n int
 	var names string
+	want, err := s.ID()
+	t.OK(err)
+	borrowed, err := dev.StreamOf(s)
+	t.OK(err)
+	defer borrowed.Close()
+	var ids [2]uint64
+	var errs [2]error
 	t.Host(s, func() {
 		n = len(p.Bytes()) + p.Len()
 		names = k.Name() + t.Driver.Name() + dev.Name()
 		t.Driver.Stats()
 		s.CUDAStream()
 		s.Context()
+		ids[0], errs[0] = s.ID()
+		ids[1], errs[1] = borrowed.ID()
 	})
 	t.Sync(s)
+	if ids != [2]uint64{want, want} || errs != [2]error{} {
+		t.Errorf("ids %v, %v; want %d", ids, errs, want)
+	}
 	if n != 32 || names == "" {
 		t.Errorf("got %d and %q", n, names)
 	}
@@ -292,6 +263,33 @@ func othersUnaffected(t *T) {
 		t.Errorf("Query of the held stream = %v, %v", done, err)
 	}
 	g.Open()
+}
+
+// doneInside: inside a function the driver cannot be asked about the event, and its channel is no less true for that.
+func doneInside(t *T) {
+	s, e := t.Stream(), t.Event()
+	free := make(chan struct{})
+	entered, early := make(chan struct{}), make(chan bool, 1)
+	var done <-chan struct{}
+	t.Host(s, func() {
+		close(entered)
+		<-free // by now e is recorded behind this function
+		done = e.Done()
+		select {
+		case <-done:
+			early <- true
+		case <-time.After(20 * time.Millisecond):
+			early <- false
+		}
+	})
+	<-entered
+	t.OK(s.Record(e))
+	close(free)
+	if Receive(t, "word from the function", early) {
+		t.Error("Done inside was closed before the event was complete")
+	}
+	t.Sync(s)
+	Receive(t, "Done that was asked for inside", done)
 }
 
 func keptAlive(t *T) {

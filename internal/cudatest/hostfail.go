@@ -190,25 +190,17 @@ func lostSeenBySync(t *T) {
 
 func lostEveryCall(t *T) {
 	lost(t)
-	s, other, e, b, k := t.Stream(), t.Stream(), t.Event(), t.Buffer(64), t.Kernel("nothing")
-	dev, host := t.Device(0), make([]byte, 64)
+	s, other, b := t.Stream(), t.Stream(), t.Buffer(64)
+	calls := everyCall(t, s, other)
+	t.covered(calls, notOfEveryCall)
+	for _, name := range []string{"Driver.Device", "Driver.Shutdown", "Device.TotalMemory", "Device.ComputeCapability", "Device.SMResource", "Driver.WithCaptureMode"} {
+		delete(calls, name) // these ask for nothing of the context that is lost
+	}
 	t.Fault(s)
 	t.Is(s.Sync(), cuda.ErrDeviceLost)
-	for name, call := range map[string]func() error{
-		"query":  func() error { _, err := other.Query(); return err },
-		"sync":   func() error { return other.Sync() },
-		"wait":   func() error { return other.Wait(t.Context()) },
-		"launch": func() error { return other.Launch(k, one) },
-		"host":   func() error { return cuda.HostLaunch(other, func() {}) },
-		"record": func() error { return other.Record(e) },
-		"event":  func() error { return e.Sync() },
-		"copy":   func() error { return cuda.CopyToHost(other, host, b) },
-		"stream": func() error { _, err := dev.NewStream(); return err },
-		"alloc":  func() error { _, err := dev.Alloc(64); return err },
-		"pinned": func() error { _, err := dev.AllocPinned(64); return err },
-		"module": func() error { _, err := dev.LoadModule(t.cfg.PTX); return err },
-	} {
-		if err := call(); !errors.Is(err, cuda.ErrDeviceLost) || !errors.Is(err, cuda.ErrIllegalAddress) {
+	for name, call := range calls {
+		err := call()
+		if e := new(cuda.Error); !errors.Is(err, cuda.ErrDeviceLost) || !errors.Is(err, cuda.ErrIllegalAddress) || !errors.As(err, &e) || e.Op != name {
 			t.Errorf("%s on a lost device: %v", name, err)
 		}
 	}

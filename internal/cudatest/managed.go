@@ -288,13 +288,13 @@ func attachRefused(t *T) {
 func managedInside(t *T) {
 	s, other, m, dev := t.Stream(), t.Stream(), t.Managed(cuda.AttachGlobal), t.Device(0)
 	calls := map[string]func() error{
-		"AllocManaged":      func() error { _, err := dev.AllocManaged(64, cuda.AttachGlobal); return err },
-		"Stream.Attach":     func() error { return other.Attach(m, cuda.AttachHost) },
-		"AttachHostMemory":  func() error { return cuda.AttachHostMemory(other, m.Bytes(), cuda.AttachHost) },
-		"Device.SMResource": func() error { _, err := dev.SMResource(); return err },
-		"NewGreenContext":   func() error { _, err := dev.NewGreenContext(); return err },
-		"Stream.Contexts":   func() error { _, _, err := other.Contexts(); return err },
-		"Stream.SMResource": func() error { _, err := other.SMResource(); return err },
+		"AllocManaged":           func() error { _, err := dev.AllocManaged(64, cuda.AttachGlobal); return err },
+		"Stream.Attach":          func() error { return other.Attach(m, cuda.AttachHost) },
+		"AttachHostMemory":       func() error { return cuda.AttachHostMemory(other, m.Bytes(), cuda.AttachHost) },
+		"Device.SMResource":      func() error { _, err := dev.SMResource(); return err },
+		"Device.NewGreenContext": func() error { _, err := dev.NewGreenContext(); return err },
+		"Stream.Contexts":        func() error { _, _, err := other.Contexts(); return err },
+		"Stream.SMResource":      func() error { _, err := other.SMResource(); return err },
 	}
 	got := map[string]error{}
 	t.Host(s, func() {

@@ -43,14 +43,12 @@ const (
 
 	MemHostAllocPortable uint32 = 1
 
-	AttrMaxThreadsPerBlock        int32 = 1
-	AttrMaxSharedMemoryPerBlock   int32 = 8
-	AttrMultiprocessorCount       int32 = 16
-	AttrAsyncEngineCount          int32 = 40
-	AttrComputeCapabilityMajor    int32 = 75
-	AttrComputeCapabilityMinor    int32 = 76
-	AttrStreamPrioritiesSupported int32 = 78
-	AttrPageableMemoryAccess      int32 = 88
+	AttrMaxThreadsPerBlock      int32 = 1
+	AttrMaxSharedMemoryPerBlock int32 = 8
+	AttrMultiprocessorCount     int32 = 16
+	AttrComputeCapabilityMajor  int32 = 75
+	AttrComputeCapabilityMinor  int32 = 76
+	AttrPageableMemoryAccess    int32 = 88
 )
 
 // Driver is one opened driver. All methods may be called from any goroutine.
@@ -150,7 +148,6 @@ type Memory interface {
 
 	MemcpyHtoD(ctx Context, dst DevicePtr, src unsafe.Pointer, size uintptr) Result
 	MemcpyDtoH(ctx Context, dst unsafe.Pointer, src DevicePtr, size uintptr) Result
-	MemsetD8(ctx Context, dst DevicePtr, value uint8, n uintptr) Result
 
 	MemcpyHtoDAsync(ctx Context, dst DevicePtr, src unsafe.Pointer, size uintptr, s Stream) Result
 	MemcpyDtoHAsync(ctx Context, dst unsafe.Pointer, src DevicePtr, size uintptr, s Stream) Result

@@ -118,7 +118,6 @@ int cuMemHostAlloc(void **p, size_t n, u32 flags) { CTX("cuMemHostAlloc(bytes=%z
 int cuMemFreeHost(void *p) { CTX("cuMemFreeHost(\"%s\")", (char *)p); free(p); return 0; }
 int cuMemcpyHtoD_v2(u64 d, const void *h, size_t n) { CTX("cuMemcpyHtoD(dst=%#llx, src=\"%.*s\", n=%zu)", d, (int)n, (const char *)h, n); return 0; }
 int cuMemcpyDtoH_v2(void *h, u64 d, size_t n) { CTX("cuMemcpyDtoH(src=%#llx, n=%zu)", d, n); memset(h, 'x', n); return 0; }
-int cuMemsetD8_v2(u64 d, unsigned char v, size_t n) { CTX("cuMemsetD8(dst=%#llx, value=%u, n=%zu)", d, v, n); return 0; }
 int cuMemcpyHtoDAsync_v2(u64 d, const void *h, size_t n, void *s) { CTX("cuMemcpyHtoDAsync(dst=%#llx, src=\"%.*s\", n=%zu, stream=%p)", d, (int)n, (const char *)h, n, s); return 0; }
 int cuMemcpyDtoHAsync_v2(void *h, u64 d, size_t n, void *s) { CTX("cuMemcpyDtoHAsync(src=%#llx, n=%zu, stream=%p)", d, n, s); memset(h, 'y', n); return 0; }
 int cuMemcpyDtoDAsync_v2(u64 d, u64 f, size_t n, void *s) { CTX("cuMemcpyDtoDAsync(dst=%#llx, src=%#llx, n=%zu, stream=%p)", d, f, n, s); return 0; }
@@ -339,7 +338,7 @@ static const struct { const char *name; int version; void *fn; } table[] = {
 	F(cuEventSynchronize, 2000) F(cuEventElapsedTime, 2000)
 	W(cuMemAlloc, 2000) F2(cuMemAlloc, 3020) W(cuMemFree, 2000) F2(cuMemFree, 3020) F(cuMemHostAlloc, 2020) F(cuMemFreeHost, 2000)
 	W(cuMemcpyHtoD, 2000) F2(cuMemcpyHtoD, 3020) W(cuMemcpyDtoH, 2000) F2(cuMemcpyDtoH, 3020)
-	W(cuMemsetD8, 2000) F2(cuMemsetD8, 3020) W(cuMemcpyHtoDAsync, 2000) F2(cuMemcpyHtoDAsync, 3020)
+	W(cuMemcpyHtoDAsync, 2000) F2(cuMemcpyHtoDAsync, 3020)
 	W(cuMemcpyDtoHAsync, 2000) F2(cuMemcpyDtoHAsync, 3020) W(cuMemcpyDtoDAsync, 3000) F2(cuMemcpyDtoDAsync, 3020)
 	F(cuMemsetD8Async, 3020) F(cuMemsetD16Async, 3020) F(cuMemsetD32Async, 3020)
 	F(cuModuleLoadDataEx, 2010) F(cuModuleUnload, 2000) F(cuModuleGetFunction, 2000) F(cuFuncGetParamInfo, 12040)

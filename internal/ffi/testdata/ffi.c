@@ -115,6 +115,32 @@ int call_here(host_function *f, void *data, int n) {
 	return n;
 }
 
+// call_without_frames is call_here with data in the frame pointer register, as code may have that is compiled without frame
+// pointers. (Elsewhere than on x86-64 it is call_here.)
+int call_without_frames(host_function *f, void *data, int n) {
+#ifdef __x86_64__
+	for (int i = 0; i < n; i++) {
+		host_function *fn = f;
+		void *arg = data;
+		__asm__ volatile(
+			"mov %%rsp, %%rbx\n\t"
+			"mov %%rbp, %%r12\n\t"
+			"sub $128, %%rsp\n\t"
+			"and $-16, %%rsp\n\t"
+			"mov $0xdead, %%ebp\n\t"
+			"call *%%rax\n\t"
+			"mov %%r12, %%rbp\n\t"
+			"mov %%rbx, %%rsp"
+			: "+a"(fn), "+D"(arg)
+			:
+			: "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "memory", "cc");
+	}
+	return n;
+#else
+	return call_here(f, data, n);
+#endif
+}
+
 struct job {
 	host_function *f;
 	void *data;
@@ -125,6 +151,20 @@ static void *run_job(void *arg) {
 	struct job *job = arg;
 	call_here(job->f, job->data, job->n);
 	return 0;
+}
+
+static void *run_without_frames(void *arg) {
+	struct job *job = arg;
+	call_without_frames(job->f, job->data, job->n);
+	return 0;
+}
+
+// call_thread_without_frames is call_without_frames on a thread of its own.
+int call_thread_without_frames(host_function *f, void *data, int n) {
+	struct job job = {f, data, n};
+	pthread_t id;
+	if (pthread_create(&id, 0, run_without_frames, &job)) return -1;
+	return pthread_join(id, 0);
 }
 
 // call_threads has each of a number of threads, all at once, call f n times.

@@ -1,0 +1,41 @@
+package cuda
+
+import "log/slog"
+
+// Option configures a Driver.
+type Option func(*options)
+
+type options struct {
+	onPanic func(*PanicError)
+	onLost  func(*LostError)
+	logger  *slog.Logger
+}
+
+// OnPanic has fn told of panics of host functions that have no OnDone of their own. Without it they are logged. fn runs on an
+// ordinary goroutine, where CUDA is allowed; a panic of its own is contained and logged (CONTRACT HL-09).
+func OnPanic(fn func(*PanicError)) Option { return func(o *options) { o.onPanic = fn } }
+
+// OnLost has fn told of host functions that will never run because their context failed, and that have no OnDone of their own.
+// Without it they are logged. fn runs on an ordinary goroutine (CONTRACT HL-17).
+func OnLost(fn func(*LostError)) Option { return func(o *options) { o.onLost = fn } }
+
+// Logger has the driver log to l, rather than to slog.Default().
+func Logger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
+
+// LoggerOf is the logger that opts choose. It is for the driver packages of this module.
+func LoggerOf(opts ...Option) *slog.Logger {
+	var o options
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	return o.log()
+}
+
+func (o *options) log() *slog.Logger {
+	if o.logger != nil {
+		return o.logger
+	}
+	return slog.Default()
+}
