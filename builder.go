@@ -139,7 +139,7 @@ func (b *GraphBuilder) start(op string, mode CaptureMode, into *Graph, after []G
 		return err
 	}
 	defer s.end()
-	if s.capture() != nil {
+	if s.isCapturing() { // the driver would refuse, but spoil the capture (seen on an H200)
 		return failf(op, ErrCapturing, "the stream is capturing already; end that capture first")
 	}
 	d := s.ctx.drv

@@ -61,6 +61,9 @@ func (d *Driver) runCallback(data uint64, r driver.Result) {
 func (d *Driver) callBack(fn hostfn.Func, r driver.Result, goexit func(*PanicError)) {
 	o := fn.More.(*hostOptions)
 	status := o.ctx.result("AddCallback", r)
+	if lost := o.ctx.lost(); status == nil && lost != driver.Success {
+		status = o.ctx.lostError("AddCallback", lost) // the driver may not say so (seen on an H200, beside a function that runs)
+	}
 	var failure error
 	defer func() { d.resolve(fn, failure) }()
 	hostfn.Call(func() { o.callback(status) }, func(out hostfn.Outcome) {

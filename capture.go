@@ -201,15 +201,19 @@ func (c *capture) abandon(own bool) {
 // capture is the capture that s belongs to, as far as this library knows, or nil.
 func (s *Stream) capture() *capture { return s.captured.Load() }
 
-// refuseCapturing keeps one-time work off a stream that captures. Of a stream of this library it is known; a borrowed one may
-// be capturing for its owner, so the driver is asked, which takes a fraction of a microsecond.
-func (s *Stream) refuseCapturing(op string) error {
-	capturing := s.capture() != nil
-	if !capturing && s.borrowed {
-		status, r := s.driver().StreamIsCapturing(s.ctx.raw, s.raw)
-		capturing = r == driver.Success && status != driver.CaptureNone
+// isCapturing reports whether s captures. Of a stream of this library it is known; a borrowed one may be capturing for its
+// owner, so the driver is asked, which takes a fraction of a microsecond.
+func (s *Stream) isCapturing() bool {
+	if s.capture() != nil || !s.borrowed {
+		return s.capture() != nil
 	}
-	if !capturing {
+	status, r := s.driver().StreamIsCapturing(s.ctx.raw, s.raw)
+	return r == driver.Success && status != driver.CaptureNone
+}
+
+// refuseCapturing keeps one-time work off a stream that captures.
+func (s *Stream) refuseCapturing(op string) error {
+	if !s.isCapturing() {
 		return nil
 	}
 	return failf(op, ErrCapturing, "the stream is capturing a graph; use the GraphBuilder, or another stream")

@@ -93,6 +93,8 @@ func (c *Context) lostError(op string, r driver.Result) error {
 // fail notes that c is lost, once, and resolves the host functions that will now never run (CONTRACT HL-17). On an
 // ordinary goroutine: fail may be called anywhere.
 func (c *Context) fail(r driver.Result) {
+	why := c.lostError("HostLaunch", r)
+	c.funcs.Fail(why) // before anybody can have been told that c is lost
 	if !c.failed.CompareAndSwap(0, int32(r)) {
 		return
 	}
@@ -101,8 +103,13 @@ func (c *Context) fail(r driver.Result) {
 	go func() {
 		defer d.reports.done()
 		for _, fn := range d.funcs.Sweep(&c.funcs) {
-			d.resolve(fn, &LostError{Name: funcName(fn), Site: siteName(fn.Site), Err: c.lostError("HostLaunch", r)})
+			d.resolve(fn, neverRan(fn, why))
 		}
 		c.failCallbacks(r)
 	}()
+}
+
+// neverRan is the end of a function that why kept from running.
+func neverRan(fn hostfn.Func, why error) *LostError {
+	return &LostError{Name: funcName(fn), Site: siteName(fn.Site), Err: why}
 }

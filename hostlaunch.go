@@ -176,8 +176,13 @@ func (d *Driver) runHostNode(h hostfn.Handle) {
 	d.callHostFunc(fn, &failure)
 }
 
-// callHostFunc runs fn and notes in failure how it ended if it did not return.
+// callHostFunc runs fn and notes in failure how it ended if it did not return, or that it never ran: a driver may still call a
+// function of a context that has failed (CONTRACT HL-17).
 func (d *Driver) callHostFunc(fn hostfn.Func, failure *error) {
+	if why := fn.Group.Failure(); why != nil {
+		*failure = neverRan(fn, why)
+		return
+	}
 	returned := false
 	defer func() {
 		if e, panicked := (*failure).(*PanicError); !returned && panicked && e.Value != ErrGoexit {

@@ -37,6 +37,7 @@ const (
 	knobPolls
 	knobUnrelaxed
 	knobStreams
+	knobCapturing
 )
 
 // compiled is the fake's library, made once.

@@ -53,6 +53,7 @@ func TestBorrowThenOpen(t *testing.T) {
 		t.Error(err)
 	}
 	f.set(knobHold, 1)
+	f.set(knobCapturing, 0)
 	told := make(chan error, 1)
 	if err := cuda.HostLaunch(b, func() {}, cuda.OnDone(func(err error) { told <- err })); err != nil {
 		t.Fatal(err)

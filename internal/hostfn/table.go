@@ -37,6 +37,19 @@ type Group struct {
 	_      [48]byte
 	gone   atomic.Int64 // of those added, how many have started or were taken
 	due    atomic.Int64 // runs of kept functions that are expected and have not started
+	failed atomic.Pointer[error]
+}
+
+// Fail says that the functions of g that have not started must not run any more, and why. A driver may call one all the same
+// until Sweep has taken it.
+func (g *Group) Fail(why error) { g.failed.Store(&why) }
+
+// Failure is what Fail was told, or nil.
+func (g *Group) Failure() error {
+	if why := g.failed.Load(); why != nil {
+		return *why
+	}
+	return nil
 }
 
 // Table holds waiting functions. The zero Table is empty and ready.

@@ -25,9 +25,10 @@ enum {
 	POLLS,        // stream and event queries
 	UNRELAXED,    // of those, by a thread that is not in Relaxed capture mode
 	STREAMS,      // made and not destroyed
+	CAPTURING,    // cuStreamIsCapturing's status
 	KNOBS
 };
-static int64_t knobs[KNOBS] = {[VERSION] = 13000};
+static int64_t knobs[KNOBS] = {[VERSION] = 13000, [CAPTURING] = 2};
 void fake_set(int knob, int64_t value) { __atomic_store_n(&knobs[knob], value, __ATOMIC_SEQ_CST); }
 void fake_get(int knob, int64_t *value) { *value = __atomic_load_n(&knobs[knob], __ATOMIC_SEQ_CST); }
 static int64_t get(int knob) { int64_t v; fake_get(knob, &v); return v; }
@@ -168,7 +169,7 @@ int cuStreamBeginCaptureToGraph(void *s, void *g, void *const *deps, const edge 
 	return 0;
 }
 int cuStreamEndCapture(void *s, void **g) { CTX("cuStreamEndCapture(stream=%p)", s); *g = (void *)0x61; return 0; }
-int cuStreamIsCapturing(void *s, int *status) { CTX("cuStreamIsCapturing(stream=%p)", s); *status = 2; return 0; }
+int cuStreamIsCapturing(void *s, int *status) { CTX("cuStreamIsCapturing(stream=%p)", s); *status = get(CAPTURING); return 0; }
 int cuStreamGetCaptureInfo_v3(void *s, int *status, u64 *id, void **g, void *const **deps, const edge **edges, size_t *n) {
 	static void *const nodes[] = {(void *)0x71, (void *)0x72};
 	static const edge data[] = {{0, 0, 0}, {1, 2, 3}};
