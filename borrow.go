@@ -6,6 +6,8 @@ import "github.com/hostlaunch/cuda/internal/driver"
 // that library's: Close ends the Stream and never destroys the handle. The handle must be valid as long as the Stream is
 // used; neither the driver nor this library can check that. Calls bind the stream's own context.
 //
+// Borrow a stream before it captures: asking the driver whose it is in the middle of a capture spoiled that on an H200.
+//
 // 0 and 1 give the legacy default stream of c. For the per-thread default stream (2) see WithThreadStream.
 func (c *Context) BorrowStream(handle uintptr) (*Stream, error) {
 	return c.borrow("BorrowStream", driver.Stream(handle), nil, nil)

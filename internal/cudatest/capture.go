@@ -153,12 +153,12 @@ func cannotBegin(t *T) {
 	_, err = cuda.Capture(t.Stream(), 3, nothing)
 	t.Is(err, cuda.ErrInvalidValue)
 	s := t.Stream()
+	borrowed, err := t.Device(0).BorrowStream(s.CUDAStream()) // not while it captures: see BorrowStream
+	t.OK(err)
+	defer borrowed.Close()
 	g, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
 		_, err := cuda.Capture(s, cuda.CaptureThreadLocal, nothing)
 		t.Is(err, cuda.ErrCapturing)
-		borrowed, err := t.Device(0).BorrowStream(s.CUDAStream())
-		t.OK(err)
-		defer borrowed.Close()
 		_, err = cuda.Capture(borrowed, cuda.CaptureThreadLocal, nothing) // only the driver knows
 		t.Is(err, cuda.ErrCapturing)
 		return nil
