@@ -171,7 +171,8 @@ func TestNotifyShares(t *testing.T) {
 	eventually(t, time.Second, "all are told", func() bool { return told.Load() == 1000 })
 }
 
-// TestNotifyMany: asking ten thousand events leaves most of a processor alone, and all are told soon.
+// TestNotifyMany: asking ten thousand events leaves most of a processor alone, and all are told soon. What it takes of one is
+// logged; what is checked is how often they are asked, which without a bound is as often as a processor can.
 func TestNotifyMany(t *testing.T) {
 	f := newFake(t)
 	nv := f.open(driver.Upcalls{})
@@ -183,16 +184,16 @@ func TestNotifyMany(t *testing.T) {
 	}
 	time.Sleep(50 * time.Millisecond)
 	const long = 300 * time.Millisecond
-	before := processorTime(t)
+	before, asked := processorTime(t), f.get(knobPolls)
 	time.Sleep(long)
 	used := processorTime(t) - before
-	if used > long*2/3 {
-		t.Errorf("%v of processor time in %v", used, long)
+	if asked = f.get(knobPolls) - asked; asked > 100*n {
+		t.Errorf("asked %d times in %v", asked, long)
 	}
 	f.set(knobEvent, 0)
 	start := time.Now()
 	eventually(t, 5*time.Second, "all are told", func() bool { return told.Load() == n })
-	t.Logf("%d told within %v; %v of processor time in %v before", n, time.Since(start), used, long)
+	t.Logf("%d told within %v; asked %d times, %v of processor time in %v before", n, time.Since(start), asked, used, long)
 }
 
 func processorTime(t *testing.T) time.Duration {
