@@ -18,6 +18,16 @@ type capture struct {
 	thread  uint64 // that began it
 	invalid bool   // nothing more can be captured; it waits for its end
 	over    bool
+	failed  bool // over, without a graph
+}
+
+// question is the answer to who asks whether an event recorded in c is complete. Once c has come to nothing the event is of no
+// use until it is recorded anew: seen on an H200, after a capture that was spoiled.
+func (c *capture) question() driver.Result {
+	if c.failed {
+		return driver.ErrorInvalidValue
+	}
+	return driver.ErrorCapturedEvent
 }
 
 // dependency is a node that another one comes behind.
@@ -182,7 +192,7 @@ func (m *machine) finishCapture(c *capture, wanted bool) {
 	for _, s := range c.streams {
 		s.capture, s.deps = nil, nil
 	}
-	c.streams, c.over, c.graph.capture = nil, true, nil
+	c.streams, c.over, c.failed, c.graph.capture = nil, true, !wanted, nil
 	m.captures = slices.DeleteFunc(m.captures, func(other *capture) bool { return other == c })
 	if !wanted && !c.given {
 		m.dropGraph(c.raw)

@@ -112,7 +112,7 @@ func (m *machine) complete(e *event) driver.Result {
 		return m.forbidden()
 	}
 	e.latest.capture.invalid = true
-	return driver.ErrorCapturedEvent
+	return e.latest.capture.question()
 }
 
 // EventQuery implements driver.Events.
@@ -181,7 +181,7 @@ func (m *machine) NotifyEvent(_ driver.Context, raw driver.Event, fn func(driver
 	if e.latest == nil || e.latest.done || e.latest.capture != nil {
 		r := driver.Success
 		if e.latest != nil && e.latest.capture != nil {
-			r = driver.ErrorCapturedEvent
+			r = e.latest.capture.question()
 		}
 		if e.latest != nil && r == driver.Success {
 			m.observe(e.latest.clock)

@@ -146,7 +146,7 @@ func goroutinesPreempted(t *T) {
 	stop := t.work()
 	defer stop()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	for range 2 {
+	for range 5 {
 		var over atomic.Bool
 		ended := make(chan uint64)
 		go func() {
