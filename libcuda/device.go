@@ -23,9 +23,7 @@ func (nv *nvidia) DevicePrimaryCtxRetain(d driver.Device) (driver.Context, drive
 	if r != driver.Success {
 		return 0, r
 	}
-	w := nv.contexts.retain(ctx, d)
-	nv.relaxed(func() { w.use(func() { r = nv.openProbe(w) }) })
-	if r != driver.Success {
+	if r = nv.makeReady(nv.contexts.retain(ctx, d)); r != driver.Success {
 		nv.DevicePrimaryCtxRelease(d)
 		return 0, r
 	}

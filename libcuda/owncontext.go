@@ -18,8 +18,7 @@ func (nv *nvidia) CtxCreate(flags uint32, d driver.Device) (driver.Context, driv
 		return 0, r
 	}
 	if _, r = nv.ctxPopCurrent(); r == driver.Success {
-		w := nv.contexts.get(ctx)
-		nv.relaxed(func() { w.use(func() { r = nv.openProbe(w) }) })
+		r = nv.makeReady(nv.contexts.get(ctx))
 	}
 	if r != driver.Success {
 		nv.CtxDestroy(ctx)

@@ -85,6 +85,12 @@ func (nv *nvidia) openProbe(w *watched) (r driver.Result) {
 	return r
 }
 
+// makeReady has w be watched without making anything later.
+func (nv *nvidia) makeReady(w *watched) (r driver.Result) {
+	nv.relaxed(func() { w.use(func() { r = nv.openProbe(w) }) })
+	return r
+}
+
 // unwatch ends the watch of w. Nothing of it is in use afterwards.
 func (nv *nvidia) unwatch(w *watched) {
 	w.mu.Lock()
