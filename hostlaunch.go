@@ -20,7 +20,8 @@ import (
 // alive until nothing can run it any more (CONTRACT HL-15, GR-02, GR-03).
 //
 // On an error nothing was queued, fn will never run, and OnDone is not called: ErrInvalidValue for a nil argument, ErrClosed,
-// ErrNotPermitted inside a host function, ErrDeviceLost, ErrCapturing for a stream that captures, ErrNotBuilding, or what the driver refused it with (CONTRACT HL-10, HL-16).
+// ErrNotPermitted inside a host function, ErrDeviceLost, ErrCapturing for a stream that captures, ErrNotBuilding, or what the
+// driver refused it with (CONTRACT HL-10, HL-13, HL-14, HL-16).
 //
 // CONTRACT HL; cuLaunchHostFunc.
 //

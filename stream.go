@@ -284,7 +284,8 @@ func (s *Stream) Wait(ctx context.Context) error {
 }
 
 // Close destroys s. It returns at once: queued work completes first, and none of it is lost (CONTRACT ST-05, HL-23). Every
-// later use of s is ErrClosed, but for Close. In the middle of a capture the stream is destroyed when that ends. On a default or borrowed stream, which is not ours, it ends only this Stream.
+// later use of s is ErrClosed, but for Close. In the middle of a capture the stream is destroyed when that
+// ends. On a default or borrowed stream, which is not ours, it ends only this Stream.
 func (s *Stream) Close() error {
 	if s == nil || s.res == nil {
 		return nil
