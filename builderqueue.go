@@ -159,7 +159,7 @@ func (c *capture) keepNode(h hostfn.Handle) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
-		c.hold.nodes = append(c.hold.nodes, h)
+		c.owner.hosts = append(c.owner.hosts, h)
 	}
 	return !c.over
 }
@@ -168,7 +168,7 @@ func (c *capture) keepNode(h hostfn.Handle) bool {
 func (c *capture) dropNode(h hostfn.Handle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hold.nodes = slices.DeleteFunc(c.hold.nodes, func(other hostfn.Handle) bool { return other == h })
+	c.owner.hosts = slices.DeleteFunc(c.owner.hosts, func(other hostfn.Handle) bool { return other == h })
 	c.origin.ctx.drv.funcs.Drop(h)
 }
 

@@ -19,7 +19,8 @@ type Stream struct {
 	id    uint64        // as the driver gave it when the stream was made or borrowed; 0: not asked for
 
 	borrowed bool                    // another library's, which may use it too
-	captured atomic.Pointer[capture] // what it captures into, as far as this library knows
+	captured atomic.Pointer[capture]        // what it captures into, as far as this library knows
+	foreign  atomic.Pointer[foreignCapture] // the latest capture of another library that was asked about
 }
 
 var _ Queue = (*Stream)(nil)

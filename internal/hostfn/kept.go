@@ -34,19 +34,30 @@ func (t *Table) Keep(fn Func) Handle {
 	return h
 }
 
-// Drop takes out a function that Keep put in. Its runs that are due will not happen.
-func (t *Table) Drop(h Handle) {
-	if k, ok := t.kept.byKey.LoadAndDelete(h); ok {
-		t.kept.n.Add(-1)
-		k := k.(*keptFunc)
-		left := k.due.Swap(0)
-		k.fn.Group.due.Add(-left)
-		t.kept.open.Add(-left)
+// Drop takes out a function that Keep put in. Its runs that are due will not happen: it returns how many.
+func (t *Table) Drop(h Handle) (fn Func, due int) {
+	v, ok := t.kept.byKey.LoadAndDelete(h)
+	if !ok {
+		return Func{}, 0
 	}
+	t.kept.n.Add(-1)
+	k := v.(*keptFunc)
+	left := k.due.Swap(0)
+	k.fn.Group.due.Add(-left)
+	t.kept.open.Add(-left)
+	return k.fn, int(left)
 }
 
 // KeptLen is how many functions Keep put in that Drop has not taken out.
 func (t *Table) KeptLen() int { return int(t.kept.n.Load()) }
+
+// KeptFunc is the function of h, if Keep put it in and it is there still.
+func (t *Table) KeptFunc(h Handle) (Func, bool) {
+	if k := t.keptFunc(h); k != nil {
+		return k.fn, true
+	}
+	return Func{}, false
+}
 
 // Expect says that a kept function is about to be given to the driver for one more run. It reports false if its group is
 // closed; then there must be none.
