@@ -137,6 +137,9 @@ func (b *GraphBuilder) hostLaunch(fn func(), site uintptr, opts []HostOption) er
 	if fn == nil {
 		return failf(op, ErrInvalidValue, "fn is nil")
 	}
+	if c.nodes.kind == bodyGraph {
+		return failf(op, ErrNotSupported, "the body of a conditional node cannot have host nodes")
+	}
 	o, err := newHostOptions(op, opts)
 	if err != nil {
 		return err

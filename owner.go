@@ -61,7 +61,11 @@ func (o *owner) release() {
 	for _, h := range o.hosts {
 		fn, due := o.drv.funcs.Drop(h)
 		for range due { // the context was lost, and this came before the sweep
-			o.drv.resolve(fn, neverRan(fn, fn.Group.Failure()))
+			why := fn.Group.Failure()
+			if why == nil {
+				why = failf("GraphExec.Launch", ErrClosed, "the graph was destroyed")
+			}
+			o.drv.resolve(fn, neverRan(fn, why))
 		}
 	}
 	for _, r := range o.resources {
