@@ -47,7 +47,7 @@ func (g *Graph) Instantiate() (*GraphExec, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, r := c.drv.drv.GraphInstantiateWithFlags(c.raw, g.raw, 0)
+	raw, r := c.drv.drv.GraphInstantiateWithParams(c.raw, g.raw, &driver.Instantiation{})
 	if r != driver.Success {
 		c.events.put(event)
 		return nil, c.result(op, r)
