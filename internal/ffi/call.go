@@ -22,7 +22,7 @@ type Binding struct{ Get, Set uintptr }
 type Call struct {
 	// What the crossing reads, with Args: words only, never a Go pointer. The
 	// C and assembly sides of Do know this layout.
-	get, set, ctx, fn, n uintptr
+	get, set, ctx, also, fn, n uintptr
 
 	// Args are the arguments: integers of up to 64 bits and addresses.
 	Args [12]uintptr
@@ -66,7 +66,19 @@ func (c *Call) Ref(i int) uintptr { return uintptr(unsafe.Pointer(&c.Out[i])) }
 // Do holds no P while C runs: other goroutines go on, and fn may block. fn may
 // call the entries.
 func (c *Call) Do(b *Binding, ctx, fn uintptr, n int) int32 {
-	c.ctx, c.fn, c.n = ctx, fn, uintptr(n)
+	return c.do(b, ctx, ctx, fn, n)
+}
+
+// DoUnbound is Do for a function that needs no context, but that must not be
+// called in a foreign one, which it may take note of: ctx is made current only
+// if another is. Where none is current, that stays so.
+func (c *Call) DoUnbound(b *Binding, ctx, fn uintptr, n int) int32 {
+	return c.do(b, ctx, 0, fn, n)
+}
+
+// do leaves the current context as it is if that is ctx or also.
+func (c *Call) do(b *Binding, ctx, also, fn uintptr, n int) int32 {
+	c.ctx, c.also, c.fn, c.n = ctx, also, fn, uintptr(n)
 	if ctx != 0 {
 		c.get, c.set = b.Get, b.Set
 	}
