@@ -26,7 +26,7 @@ type execRuns struct {
 	holds    holdings
 }
 
-// Instantiate makes an executable of g as it is now. cuGraphInstantiateWithFlags.
+// Instantiate makes an executable of g as it is now. cuGraphInstantiateWithParams.
 //
 // Errors: ErrClosed, ErrIllegalState while g is captured into.
 func (g *Graph) Instantiate() (*GraphExec, error) {
@@ -47,7 +47,7 @@ func (g *Graph) Instantiate() (*GraphExec, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, r := c.drv.drv.GraphInstantiateWithFlags(c.raw, g.raw, 0)
+	raw, r := c.drv.drv.GraphInstantiateWithParams(c.raw, g.raw, &driver.Instantiation{})
 	if r != driver.Success {
 		c.events.put(event)
 		return nil, c.result(op, r)

@@ -34,7 +34,7 @@ type Call struct {
 
 	// Keep holds Go memory that an argument gives the address of, to keep it
 	// alive and on the heap during the call. C must not hold on to it.
-	Keep [2]unsafe.Pointer
+	Keep [3]unsafe.Pointer
 }
 
 var calls = sync.Pool{New: func() any { return new(Call) }}
@@ -46,7 +46,7 @@ func NewCall() *Call { return calls.Get().(*Call) }
 // afterwards.
 func (c *Call) Free() {
 	c.Out = [4]uint64{}
-	c.Keep = [2]unsafe.Pointer{}
+	c.Keep = [3]unsafe.Pointer{}
 	calls.Put(c)
 }
 
