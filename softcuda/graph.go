@@ -46,7 +46,8 @@ func newNode(o *op) *graphNode {
 	case opHost:
 		typ = driver.NodeHost
 	}
-	return &graphNode{typ: typ, act: &action{kind: o.kind, work: o.work, data: o.data, flat: true}}
+	flat := typ == driver.NodeMemcpy || typ == driver.NodeMemset
+	return &graphNode{typ: typ, act: &action{kind: o.kind, work: o.work, data: o.data, flat: flat}}
 }
 
 func (m *machine) newGraph(c *context) *graph {

@@ -11,9 +11,9 @@ import (
 
 // TestRandomGraphs runs random graphs on the software device.
 func TestRandomGraphs(t *testing.T) {
-	graphs := 100
+	graphs := 500
 	if testing.Short() {
-		graphs = 20
+		graphs = 50
 	}
 	graphtest.Run(t, graphtest.Config{
 		Open: func(opts ...cuda.Option) (*cuda.Driver, error) {

@@ -255,13 +255,14 @@ func allocationOutlives(t *T) {
 	t.Is(err, cuda.ErrInvalidValue)
 	t.Contains(err, "AutoFreeOnLaunch")
 	t.Node(free, cuda.MemFreeParams(b))
-	t.OK(t.Exec(free).Launch(s))
+	freed := t.Exec(free)
+	t.OK(freed.Launch(s))
 	t.OK(x.Launch(s))
 	t.Sync(s)
 	if out[0] != 6 {
 		t.Errorf("copied %d", out[0])
 	}
-	t.OK(t.Exec(free).Launch(s))
+	t.OK(freed.Launch(s))
 	t.Sync(s)
 	t.OK(x.Close())
 	auto, err := g.Instantiate(cuda.AutoFreeOnLaunch())
@@ -270,7 +271,7 @@ func allocationOutlives(t *T) {
 	for range 3 {
 		t.OK(auto.Launch(s))
 	}
-	t.OK(t.Exec(free).Launch(s))
+	t.OK(freed.Launch(s))
 	t.Sync(s)
 }
 

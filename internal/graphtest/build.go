@@ -78,9 +78,9 @@ func (v *run) byHand() (*cuda.Graph, []cuda.GraphNode, error) {
 }
 
 // byCapture captures the graph, on one builder that is told what each node depends on.
-func (v *run) byCapture() (*cuda.Graph, error) {
+func (v *run) byCapture() (*cuda.Graph, []cuda.CaptureDependency, error) {
 	nodes := make([]cuda.CaptureDependency, len(v.plan.nodes))
-	return cuda.Capture(v.rig.s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
+	g, err := cuda.Capture(v.rig.s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
 		for i, n := range v.plan.nodes {
 			var after []cuda.CaptureDependency
 			for _, d := range n.deps {
@@ -100,6 +100,7 @@ func (v *run) byCapture() (*cuda.Graph, error) {
 		}
 		return nil
 	})
+	return g, nodes, err
 }
 
 // queue adds node i to what b captures.

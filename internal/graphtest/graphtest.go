@@ -78,11 +78,29 @@ func (r *rig) try(p *plan) error {
 
 func (r *rig) captured(p *plan) error {
 	v := r.newRun(p)
-	g, err := v.byCapture()
+	g, nodes, err := v.byCapture()
 	if err != nil {
 		return err
 	}
-	return errors.Join(v.launchGraph(g, 3), g.Close())
+	defer g.Close()
+	x, err := g.Instantiate()
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	if err := v.launch(x, 3); err != nil {
+		return err
+	}
+	changed := r.newRun(p.next())
+	for i := range p.nodes {
+		if err := changed.set(x, nodes[i].Node, i); err != nil {
+			return fmt.Errorf("setting node %d: %w", i, err)
+		}
+	}
+	if err := changed.launch(x, 2); err != nil {
+		return fmt.Errorf("set node by node: %w", err)
+	}
+	return nil
 }
 
 // launchGraph makes an executable of g and launches that.
