@@ -4,6 +4,7 @@
 #   ./run.sh [folder for results] [what...]      what: example conformance model bench; all of them, unless told otherwise
 #
 # BUILDS are the builds to run (cgo purego, unless set), and LIMIT is the time that the conformance suite may take in each build (150s, unless set).
+# ONLY is a regular expression that selects measurements of the benchmark by name.
 # HOSTLAUNCH_REQUIRE_GPU says how many GPUs there must be (1, unless set): what would be skipped for want of one fails.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -45,7 +46,7 @@ bench() {
   else
     echo "no nvcc: without the C++ floor"
   fi
-  "./bench.$1" "${floor[@]}" | tee "$results/bench.$1.md" || failed=1
+  "./bench.$1" "${floor[@]}" -only "${ONLY:-}" | tee "$results/bench.$1.md" || failed=1
 }
 
 for build in ${BUILDS:-cgo purego}; do
