@@ -107,7 +107,7 @@ func (b *GraphBuilder) BeginToGraph(g *Graph, after []GraphNode, mode CaptureMod
 		g.res.release()
 		return failf(op, ErrCapturing, "the graph is being captured into already; end that first")
 	}
-	raw, err := g.nodes.raws(op, after)
+	raw, err := g.nodes.raws(op, after, nil)
 	if err == nil {
 		err = b.start(op, mode, g, raw)
 	}

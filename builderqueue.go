@@ -140,11 +140,18 @@ func (b *GraphBuilder) hostLaunch(fn func(), site uintptr, opts []HostOption) er
 	if c.nodes.kind == bodyGraph {
 		return failf(op, ErrNotSupported, "the body of a conditional node cannot have host nodes")
 	}
-	o, err := newHostOptions(op, opts)
-	if err != nil {
-		return err
+	kept := hostfn.Func{Run: fn, Site: site, Group: &s.ctx.funcs}
+	if len(opts) > 0 {
+		o, err := newHostOptions(op, opts)
+		if err != nil {
+			return err
+		}
+		kept.More = o
 	}
-	h := s.ctx.drv.funcs.Keep(hostfn.Func{Run: fn, Site: site, Group: &s.ctx.funcs, More: o})
+	h := s.ctx.drv.funcs.Keep(kept)
+	if h == 0 {
+		return failf(op, ErrOutOfMemory, "there are 16 million host nodes; close graphs that are not needed")
+	}
 	if !c.keepNode(h) {
 		s.ctx.drv.funcs.Drop(h)
 		return failf(op, ErrNotBuilding, "the graph builder has ended")

@@ -93,7 +93,7 @@ func (g *Graph) addConditional(op, since string, cond Condition, kind int32, bod
 	default:
 		return GraphNode{}, nil, failf(op, ErrInvalidValue, "cond is a condition of another graph")
 	}
-	deps, err := g.nodes.raws(op, after)
+	deps, err := g.nodes.raws(op, after, nil)
 	if err != nil {
 		return GraphNode{}, nil, err
 	}

@@ -12,6 +12,7 @@ import (
 // were set in it directly, which no graph has. A user object carries it: when the driver lets go of that, the executable is
 // closed, its last launch is done, and nothing of it is needed any more.
 type execState struct {
+	carried
 	ctx    *Context
 	object driver.UserObject
 

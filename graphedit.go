@@ -26,11 +26,12 @@ func (g *Graph) AddNode(p NodeParams, after ...GraphNode) (GraphNode, error) {
 // insert adds l's node to g. What the node uses is attached to the graph first: so no node is ever without (CONTRACT GR-07).
 func (g *Graph) insert(l *lowering, after []GraphNode) (GraphNode, error) {
 	c := g.ctx
-	deps, err := g.nodes.raws(l.op, after)
+	deps, err := g.nodes.raws(l.op, after, l.deps)
 	if err != nil {
 		l.drop()
 		return GraphNode{}, err
 	}
+	l.deps = deps
 	if err := g.attach(l); err != nil {
 		return GraphNode{}, err
 	}

@@ -83,7 +83,8 @@ func (g *Graph) instantiate(op string, i *driver.Instantiation) (*GraphExec, err
 	c := g.ctx
 	d := c.drv.drv
 	state := &execState{ctx: c, hosts: g.nodes.hosts(), made: g.nodes.snapshot()}
-	object, r := c.drv.attach(c, g.raw, state)
+	state.carried.state = state
+	object, r := c.drv.attach(c, g.raw, &state.carried)
 	if r != driver.Success {
 		return nil, c.resultf(op, r, "the driver did not take the executable's state into its care")
 	}

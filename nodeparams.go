@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/hostfn"
@@ -27,6 +28,7 @@ type lowering struct {
 	hosts  []hostfn.Handle // that the node runs at a launch
 	taken  []*resource     // to be released when the call is over
 	packer *packer         // of a kernel node
+	deps   []driver.GraphNode
 }
 
 // lower makes the driver's parameters of p. end must follow if it returns no error, after owner has been taken over.
@@ -34,7 +36,8 @@ func (t *nodeTable) lower(op string, c *Context, p NodeParams) (*lowering, error
 	if p == nil {
 		return nil, failf(op, ErrInvalidValue, "the node's parameters are nil; see KernelParams, HostParams and the like")
 	}
-	l := &lowering{op: op, ctx: c, nodes: t}
+	l := lowerings.Get().(*lowering)
+	l.op, l.ctx, l.nodes = op, c, t
 	err := p.lower(l)
 	if err == nil && t.kind == bodyGraph {
 		err = l.refuseInBody()
@@ -62,7 +65,14 @@ func (l *lowering) end() {
 	if l.packer != nil {
 		l.packer.put()
 	}
+	deps := l.deps[:0]
+	clear(l.taken)
+	*l = lowering{deps: deps, taken: l.taken[:0]}
+	lowerings.Put(l)
 }
+
+// lowerings are reused: there is one for each node.
+var lowerings = sync.Pool{New: func() any { return new(lowering) }}
 
 // use has l hold a resource, of which the caller has a reference that is l's from now on, and the node own it.
 func (l *lowering) use(r *resource) {
@@ -155,15 +165,24 @@ func (h *hostParams) lower(l *lowering) error {
 	if h.fn == nil {
 		return failf(l.op, ErrInvalidValue, "the host function is nil")
 	}
-	o, err := newHostOptions(l.op, h.opts)
-	if err != nil {
-		return err
-	}
 	c := l.ctx
-	handle := c.drv.funcs.Keep(hostfn.Func{Run: h.fn, Site: h.site, Group: &c.funcs, More: o})
-	l.own().hosts = []hostfn.Handle{handle}
-	l.hosts = l.owner.hosts
-	l.params.Type, l.params.Data, l.params.Mode = driver.NodeHost, uint64(handle), uint32(o.mode)
+	fn := hostfn.Func{Run: h.fn, Site: h.site, Group: &c.funcs}
+	if len(h.opts) > 0 {
+		o, err := newHostOptions(l.op, h.opts)
+		if err != nil {
+			return err
+		}
+		fn.More, l.params.Mode = o, uint32(o.mode)
+	}
+	handle := c.drv.funcs.Keep(fn)
+	if handle == 0 {
+		return failf(l.op, ErrOutOfMemory, "there are 16 million host nodes; close graphs that are not needed")
+	}
+	o := l.own()
+	o.host[0] = handle
+	o.hosts = o.host[:]
+	l.hosts = o.hosts
+	l.params.Type, l.params.Data = driver.NodeHost, uint64(handle)
 	return nil
 }
 

@@ -138,19 +138,26 @@ func (t *nodeTable) get(op, what string, n GraphNode) (node, error) {
 }
 
 // raws are the driver's handles of nodes of t.
-func (t *nodeTable) raws(op string, nodes []GraphNode) ([]driver.GraphNode, error) {
-	if len(nodes) == 0 {
-		return nil, nil
-	}
-	raw := make([]driver.GraphNode, len(nodes))
+func (t *nodeTable) raws(op string, nodes []GraphNode, raw []driver.GraphNode) ([]driver.GraphNode, error) {
 	for i, n := range nodes {
-		found, err := t.get(op, nodeArgument(i, len(nodes)), n)
-		if err != nil {
+		found := t.handle(n)
+		if found == 0 {
+			_, err := t.get(op, nodeArgument(i, len(nodes)), n)
 			return nil, err
 		}
-		raw[i] = found.raw
+		raw = append(raw, found)
 	}
 	return raw, nil
+}
+
+// handle is the driver's handle of node n of t, or 0.
+func (t *nodeTable) handle(n GraphNode) driver.GraphNode {
+	if n.of != t || t.removed() {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.list[n.at].raw
 }
 
 // set changes what is known of n.

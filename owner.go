@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,10 +16,12 @@ import (
 // graphs that embed it, executables until their last launch is done. When the driver has no reference left, it says so on some
 // thread of its own, and what is owned is put on the retire list (CONTRACT GR-03, GR-08).
 type owner struct {
+	carried
 	drv       *Driver
 	object    driver.UserObject // 0: not attached to any graph
 	shares    atomic.Int32      // the user object's, and that of each executable whose node got the parameters directly
 	hosts     []hostfn.Handle
+	host      [1]hostfn.Handle // for hosts
 	resources []*resource
 	memory    []hostRange // Go memory; of pinned memory, the resource is held too
 }
@@ -28,6 +29,7 @@ type owner struct {
 // newOwner has one share, which is the caller's.
 func newOwner(d *Driver) *owner {
 	o := &owner{drv: d}
+	o.carried.owner = o
 	o.shares.Store(1)
 	return o
 }
@@ -77,14 +79,18 @@ func (o *owner) release() {
 
 // attach has a graph refer to o, for a share of the caller's, which is gone either way.
 func (o *owner) attach(c *Context, g driver.Graph) driver.Result {
-	object, r := c.drv.attach(c, g, o)
+	object, r := c.drv.attach(c, g, &o.carried)
 	o.object = object
 	return r
 }
 
 // attach makes a user object that carries v, and has g refer to it. If that fails, v is released.
-func (d *Driver) attach(c *Context, g driver.Graph, v released) (driver.UserObject, driver.Result) {
+func (d *Driver) attach(c *Context, g driver.Graph, v *carried) (driver.UserObject, driver.Result) {
 	key := d.owners.add(v)
+	if key == 0 {
+		v.release()
+		return 0, driver.ErrorOutOfMemory
+	}
 	object, r := d.drv.UserObjectCreate(key)
 	if r != driver.Success {
 		d.owners.gone(key)
@@ -104,15 +110,24 @@ func (o *owner) detach(c *Context, g driver.Graph) {
 	}
 }
 
-// released is what a user object carries. release is called when the driver has no reference to the object any more.
-type released interface{ release() }
+// carried is what a user object carries: one of the two. It is released when the driver has no reference to the object any more.
+type carried struct {
+	hostfn.Slot
+	owner *owner
+	state *execState
+}
+
+func (v *carried) release() {
+	if v.owner != nil {
+		v.owner.release()
+	} else {
+		v.state.release()
+	}
+}
 
 // owners knows what the user objects of a driver carry, by the number that the driver has for it.
 type owners struct {
-	next  atomic.Uint64
-	byKey sync.Map // uint64 -> released
-	live  tally
-	n     atomic.Int64
+	slots hostfn.Slots[carried, *carried]
 }
 
 // ownerTag marks the numbers of user objects among what the driver calls back with: no handle of a host function has it.
@@ -120,20 +135,17 @@ const ownerTag = 3 << 54
 
 func isOwner(data uint64) bool { return data>>54 == ownerTag>>54 }
 
-func (l *owners) add(v released) uint64 {
-	key := l.next.Add(1) | ownerTag
-	l.byKey.Store(key, v)
-	l.n.Add(1)
-	l.live.add()
-	return key
+func (l *owners) add(v *carried) uint64 {
+	if key := l.slots.Put(v); key != 0 {
+		return key | ownerTag
+	}
+	return 0
 }
 
 // gone is called by a user object's destructor.
 func (l *owners) gone(key uint64) {
-	if v, ok := l.byKey.LoadAndDelete(key); ok {
-		v.(released).release()
-		l.n.Add(-1)
-		l.live.done()
+	if v := l.slots.Take(key &^ ownerTag); v != nil {
+		v.release()
 	}
 }
 
@@ -141,13 +153,11 @@ func (l *owners) gone(key uint64) {
 // has a copy of, it never lets go; that is released as if it had, since nothing can run any more.
 func (l *owners) finish() {
 	const patience = 5 * time.Second
-	select {
-	case <-l.live.idle():
-		return
-	case <-time.After(patience):
+	for deadline := time.Now().Add(patience); l.slots.Len() > 0 && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Microsecond)
 	}
-	l.byKey.Range(func(key, _ any) bool {
-		l.gone(key.(uint64))
+	l.slots.Each(func(key uint64, _ *carried) bool {
+		l.gone(key | ownerTag)
 		return true
 	})
 }

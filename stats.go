@@ -31,7 +31,7 @@ func (d *Driver) Stats() Stats {
 		}
 	}
 	st.Running = max(d.funcs.Len()-st.Waiting, 0)
-	st.HostNodes, st.UserObjects = d.funcs.KeptLen(), int(d.owners.n.Load())
+	st.HostNodes, st.UserObjects = d.funcs.KeptLen(), d.owners.slots.Len()
 	for _, r := range d.resources.all() {
 		switch r.kind {
 		case "Stream":
