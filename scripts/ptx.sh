@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles every kernels.cu of the repository to the kernels.ptx beside it, and conditional.cu to conditional.ptx. Needs nvcc
-# (CUDA 12.4 or later).
+# (CUDA 12.3 or later).
 #
 # nvcc writes the newest PTX version, which older drivers refuse to read, for the oldest target that it knows. The kernels use
 # nothing new, so the header is lowered to PTX 6.4 for sm_52; conditional nodes came with CUDA 12.3, so what sets their values
