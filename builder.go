@@ -107,7 +107,10 @@ func (b *GraphBuilder) BeginToGraph(g *Graph, after []GraphNode, mode CaptureMod
 		g.res.release()
 		return failf(op, ErrCapturing, "the graph is being captured into already; end that first")
 	}
-	err := b.start(op, mode, g, after)
+	raw, err := g.nodes.raws(op, after, nil)
+	if err == nil {
+		err = b.start(op, mode, g, raw)
+	}
 	if err != nil {
 		g.building.Store(false)
 		g.res.release()
@@ -130,7 +133,7 @@ func (b *GraphBuilder) mayBegin(op string) error {
 }
 
 // start begins a capture on b's stream, into a graph or to make one.
-func (b *GraphBuilder) start(op string, mode CaptureMode, into *Graph, after []GraphNode) error {
+func (b *GraphBuilder) start(op string, mode CaptureMode, into *Graph, after []driver.GraphNode) error {
 	if err := mode.check(op); err != nil {
 		return err
 	}
@@ -143,7 +146,13 @@ func (b *GraphBuilder) start(op string, mode CaptureMode, into *Graph, after []G
 		return failf(op, ErrCapturing, "the stream is capturing already; end that capture first")
 	}
 	d := s.ctx.drv
-	c := &capture{origin: s, into: into, hold: newHolding(d)}
+	c := &capture{origin: s, into: into, owner: newOwner(d), nodes: new(nodeTable)}
+	if into != nil { // which owns from now on what the capture adds
+		c.nodes = into.nodes
+		if r := c.owner.attach(s.ctx, into.raw); r != driver.Success {
+			return s.ctx.resultf(op, r, "the driver did not take what the nodes will use into its care")
+		}
+	}
 	c.locked = mode != CaptureRelaxed && b.kind == openBuilder // Capture locks by itself
 	if c.locked {
 		runtime.LockOSThread()
@@ -154,6 +163,7 @@ func (b *GraphBuilder) start(op string, mode CaptureMode, into *Graph, after []G
 		if c.locked {
 			runtime.UnlockOSThread()
 		}
+		c.disown()
 		return s.beginError(op, r)
 	}
 	c.join(s)
@@ -164,12 +174,12 @@ func (b *GraphBuilder) start(op string, mode CaptureMode, into *Graph, after []G
 	return nil
 }
 
-func (c *capture) begin(mode driver.CaptureMode, after []GraphNode) driver.Result {
+func (c *capture) begin(mode driver.CaptureMode, after []driver.GraphNode) driver.Result {
 	s := c.origin
 	if c.into == nil {
 		return s.driver().StreamBeginCapture(s.ctx.raw, s.raw, mode)
 	}
-	return s.driver().StreamBeginCaptureToGraph(s.ctx.raw, s.raw, c.into.raw, rawNodes(after), nil, mode)
+	return s.driver().StreamBeginCaptureToGraph(s.ctx.raw, s.raw, c.into.raw, after, nil, mode)
 }
 
 // beginError explains why the driver refused to begin a capture on s.
@@ -223,9 +233,9 @@ func (b *GraphBuilder) finish(op string) (*Graph, error) {
 	case !first:
 		return nil, failf(op, ErrNotBuilding, "the graph builder has ended")
 	case c.into != nil: // has the nodes in any case
-		c.into.holds.add(c.hold)
+		c.nodes.addLoose(c.owner.hosts)
 	case r != driver.Success:
-		c.hold.release()
+		c.owner.release()
 	}
 	if r != driver.Success {
 		return nil, ctx.resultf(op, r, "%s", endReason(r))
@@ -233,7 +243,29 @@ func (b *GraphBuilder) finish(op string) (*Graph, error) {
 	if c.into != nil {
 		return c.into, nil
 	}
-	return newGraph(ctx, raw, c.hold), nil
+	return c.makeGraph(op, raw)
+}
+
+// makeGraph makes a Graph of what the driver has built, and has that own what its nodes use.
+func (c *capture) makeGraph(op string, raw driver.Graph) (*Graph, error) {
+	ctx := c.origin.ctx
+	c.nodes.addLoose(c.owner.hosts)
+	if c.owner.empty() {
+		c.owner.release()
+	} else if r := c.owner.attach(ctx, raw); r != driver.Success {
+		ctx.drv.drv.GraphDestroy(ctx.raw, raw)
+		return nil, ctx.resultf(op, r, "the driver did not take what the nodes use into its care; there is no graph")
+	}
+	return newGraph(ctx, raw, c.nodes), nil
+}
+
+// disown gives up what the nodes were to use, of a capture that did not begin.
+func (c *capture) disown() {
+	if c.into != nil {
+		c.owner.detach(c.origin.ctx, c.into.raw)
+	} else {
+		c.owner.release()
+	}
 }
 
 // endReason explains why a capture gave no graph.

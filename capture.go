@@ -76,7 +76,8 @@ type capture struct {
 	mu      sync.Mutex // guards what follows; never held across a driver call
 	over    bool
 	streams []*Stream
-	hold    *holding // what its nodes use
+	owner   *owner     // of what its nodes use
+	nodes   *nodeTable // of the graph that is built
 }
 
 // capturing are the captures of a Driver that have not ended.
@@ -131,7 +132,7 @@ func (c *capture) keep(resources ...*resource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
-		c.hold.add(resources)
+		c.owner.add(resources...)
 	}
 }
 
@@ -143,8 +144,8 @@ func (c *capture) keepMemory(host hostRange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
-		c.hold.memory = append(c.hold.memory, host)
-		c.hold.addOpen(c.origin.ctx.drv.pinned.at(host))
+		c.owner.memory = append(c.owner.memory, host)
+		c.owner.addOpen(c.origin.ctx.drv.pinned.at(host))
 	}
 }
 
@@ -189,13 +190,13 @@ func (c *capture) abandon(own bool) {
 	}
 	s := c.origin
 	if c.into != nil { // the graph has the nodes
-		c.into.holds.add(c.hold)
+		c.nodes.addLoose(c.owner.hosts)
 		return
 	}
 	if r == driver.Success {
 		s.driver().GraphDestroy(s.ctx.raw, raw)
 	}
-	c.hold.release()
+	c.owner.release()
 }
 
 // capture is the capture that s belongs to, as far as this library knows, or nil.

@@ -136,6 +136,7 @@ func (g *registry) all() []*resource {
 type retireList struct {
 	n      atomic.Int32
 	urgent atomic.Int32 // of n
+	busy   atomic.Bool  // a goroutine is about to drain the list, or is at it
 	mu     sync.Mutex
 	list   []retired
 }
@@ -205,19 +206,27 @@ func closeHandle(r *resource) error {
 	if r.acquire() {
 		r.close()
 		d.retired.push(retired{r, true, false})
-		go d.drain()
+		d.drainSoon()
 	}
 	return nil
 }
 
-// drainSoon has an ordinary goroutine close what is on the retire list. What frees memory waits until none of the library's
-// captures is in progress (CONTRACT CP-12).
+// drainSoon has an ordinary goroutine, one at a time, close what is on the retire list. What frees memory waits until none of
+// the library's captures is in progress (CONTRACT CP-12). What may itself be capturing does not wait behind that.
 func (d *Driver) drainSoon() {
-	if d.retired.n.Load() > 0 && (d.capturing.n.Load() == 0 || d.retired.urgent.Load() > 0) {
+	if d.retired.urgent.Load() > 0 {
+		go d.relaxed(func() { d.retired.drain(true) })
+	}
+	if d.drainable() && d.retired.busy.CompareAndSwap(false, true) {
 		go d.drain()
 	}
 }
 
+func (d *Driver) drainable() bool { return d.retired.n.Load() > 0 && d.capturing.n.Load() == 0 }
+
 func (d *Driver) drain() {
-	d.relaxed(func() { d.retired.drain(d.capturing.n.Load() > 0) })
+	for again := true; again; again = d.drainable() && d.retired.busy.CompareAndSwap(false, true) {
+		d.relaxed(func() { d.retired.drain(false) })
+		d.retired.busy.Store(false)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -165,7 +166,7 @@ func methodCases() []methodCase {
 		{"StreamGetGreenCtx", func(d driver.Driver) any { return list(d.StreamGetGreenCtx(ctx, stream)) }, "cuStreamGetGreenCtx(stream=0x5a) in 0xc0", "156 0"},
 		{"StreamGetDevResource", func(d driver.Driver) any { res, r := d.StreamGetDevResource(ctx, stream, 1); return list(res.SM, r) },
 			"cuStreamGetDevResource(stream=0x5a, type=1) in 0xc0", "{8 8 4} 0"},
-	}, captureMethodCases()...)
+	}, slices.Concat(captureMethodCases(), graphMethodCases())...)
 }
 
 // splitByCount splits and describes, so that what came out is seen to go in again as it was.

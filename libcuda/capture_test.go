@@ -8,7 +8,7 @@ import (
 	"github.com/hostlaunch/cuda/internal/driver"
 )
 
-// captureMethodCases are the cases of captures and graphs.
+// captureMethodCases are the cases of captures.
 func captureMethodCases() []methodCase {
 	deps, edges := []driver.GraphNode{0x71, 0x72}, []driver.EdgeData{{}, {FromPort: 1, ToPort: 2, Type: 3}}
 	return []methodCase{
@@ -28,19 +28,6 @@ func captureMethodCases() []methodCase {
 			return d.EventRecordWithFlags(ctx, event, stream, driver.EventRecordExternal)
 		},
 			"cuEventRecordWithFlags(event=0xe5, stream=0x5a, flags=1) in 0xc0", "0"},
-
-		{"GraphCreate", func(d driver.Driver) any { return list(d.GraphCreate(ctx, 0)) }, "cuGraphCreate(flags=0) in 0xc0", "98 0"},
-		{"GraphDestroy", func(d driver.Driver) any { return d.GraphDestroy(ctx, 0x61) }, "cuGraphDestroy(graph=0x61) in 0xc0", "0"},
-		{"GraphGetNodes", func(d driver.Driver) any { return list(d.GraphGetNodes(ctx, 0x61)) },
-			"cuGraphGetNodes(graph=0x61, room=0) in 0xc0\ncuGraphGetNodes(graph=0x61, room=2) in 0xc0", "[113 114] 0"},
-		{"GraphGetEdges", func(d driver.Driver) any { return list(d.GraphGetEdges(ctx, 0x61)) },
-			"cuGraphGetEdges(graph=0x61, room=0) in 0xc0\ncuGraphGetEdges(graph=0x61, room=2) in 0xc0",
-			"[{113 114 {0 0 0 [0 0 0 0 0]}} {115 116 {1 2 3 [0 0 0 0 0]}}] 0"},
-		{"GraphNodeGetType", func(d driver.Driver) any { return list(d.GraphNodeGetType(ctx, 0x71)) }, "cuGraphNodeGetType(node=0x71) in 0xc0", "3 0"},
-		{"GraphInstantiateWithFlags", func(d driver.Driver) any { return list(d.GraphInstantiateWithFlags(ctx, 0x61, 8)) },
-			"cuGraphInstantiateWithFlags(graph=0x61, flags=8) in 0xc0", "129 0"},
-		{"GraphExecDestroy", func(d driver.Driver) any { return d.GraphExecDestroy(ctx, 0x81) }, "cuGraphExecDestroy(exec=0x81) in 0xc0", "0"},
-		{"GraphLaunch", func(d driver.Driver) any { return d.GraphLaunch(ctx, 0x81, stream) }, "cuGraphLaunch(exec=0x81, stream=0x5a) in 0xc0", "0"},
 
 		{"ThreadExchangeStreamCaptureMode", func(d driver.Driver) any {
 			before, r := d.ThreadExchangeStreamCaptureMode(driver.CaptureThreadLocal)
