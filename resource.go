@@ -136,6 +136,7 @@ func (g *registry) all() []*resource {
 type retireList struct {
 	n      atomic.Int32
 	urgent atomic.Int32 // of n
+	coming atomic.Bool  // a goroutine is, that will take what is on the list
 	mu     sync.Mutex
 	list   []retired
 }
@@ -211,13 +212,16 @@ func closeHandle(r *resource) error {
 }
 
 // drainSoon has an ordinary goroutine close what is on the retire list. What frees memory waits until none of the library's
-// captures is in progress (CONTRACT CP-12).
+// captures is in progress (CONTRACT CP-12). However often it is called, one goroutine at most is on its way: each needs a thread.
 func (d *Driver) drainSoon() {
-	if d.retired.n.Load() > 0 && (d.capturing.n.Load() == 0 || d.retired.urgent.Load() > 0) {
+	if d.retired.n.Load() > 0 && (d.capturing.n.Load() == 0 || d.retired.urgent.Load() > 0) && d.retired.coming.CompareAndSwap(false, true) {
 		go d.drain()
 	}
 }
 
 func (d *Driver) drain() {
-	d.relaxed(func() { d.retired.drain(d.capturing.n.Load() > 0) })
+	d.relaxed(func() {
+		d.retired.coming.Store(false) // before it looks, so that nothing is overlooked
+		d.retired.drain(d.capturing.n.Load() > 0)
+	})
 }
