@@ -28,7 +28,7 @@ func draw(seed uint64) *model.Program {
 	if r.IntN(3) > 0 {
 		p.Streams[0] = model.Legacy
 	}
-	d := &drawing{r: r, p: p, m: model.New(p), captures: r.IntN(2) == 0}
+	d := &drawing{r: r, p: p, m: model.New(p), captures: r.IntN(5) < 2}
 	for range 8 + r.IntN(40) {
 		d.op()
 	}
