@@ -138,6 +138,9 @@ func TestAnswers(t *testing.T) {
 		"behind a launch and a gate":     {[]Op{at(Begin, 3, 1), {Kind: Host, S: 3, N: 0}, at(End, 3, 0), at(Launch, 3, 0), gate(4, 1), on(SyncStream, 3, 0)}, Hangs},
 		"closed while capturing":         {[]Op{at(Begin, 3, 1), on(CloseStream, 3, 0), kernel(3, 0)}, Closed},
 		"ends closed":                    {[]Op{at(Begin, 3, 1), on(CloseStream, 3, 0), at(End, 3, 0)}, OK},
+		"a mark used twice":              {[]Op{kernel(3, 0), kernel(4, 0)}, Mistaken},
+		"a captured mark used twice":     {[]Op{at(Begin, 3, 1), kernel(3, 0), kernel(3, 0)}, Mistaken},
+		"a mark that a launch has taken": {[]Op{at(Begin, 3, 1), kernel(3, 0), at(End, 3, 0), at(Launch, 3, 0), at(Launch, 3, 0), at(Begin, 3, 1), kernel(3, 63)}, Mistaken},
 		"opened without a gate":          {[]Op{{Kind: Open, N: 0}}, Mistaken},
 	} {
 		m, _ := play(t, c.ops[:len(c.ops)-1]...)

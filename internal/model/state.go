@@ -140,6 +140,9 @@ func (m *State) Next(o Op) Answer {
 	if m.usesClosed(o) {
 		return Closed
 	}
+	if o.Marks() && m.taken(o.N) {
+		return Mistaken
+	}
 	if want, settled := m.captureNext(o); settled {
 		return want
 	}
@@ -150,10 +153,6 @@ func (m *State) Next(o Op) Answer {
 		return OK
 	case Open:
 		if !m.shut.Has(o.N) {
-			return Mistaken
-		}
-	case Kernel, Host, Gate:
-		if m.taken(o.N) {
 			return Mistaken
 		}
 	case QueryStream:
