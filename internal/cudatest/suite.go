@@ -44,7 +44,7 @@ func Cases() []Case {
 		waitCases,
 		callbackCases, attributeCases, contextCases, memOpCases,
 		managedCases, accessCases, greenCases,
-		captureCases, captureEndCases, hostNodeCases,
+		captureCases, captureEndCases, captureBesideCases, hostNodeCases,
 		reportCases, borrowCases,
 	)
 }
