@@ -1,6 +1,7 @@
 package cudatest
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -135,6 +136,9 @@ func implicitCapture(t *T) {
 	g, err := cuda.Capture(s, cuda.CaptureRelaxed, func(b *cuda.GraphBuilder) error {
 		_, err := legacy.CaptureStatus()
 		t.Is(err, cuda.ErrCaptureImplicit)
+		if _, err := legacy.CaptureInfo(); !errors.Is(err, cuda.ErrNotSupported) {
+			t.Is(err, cuda.ErrCaptureImplicit)
+		}
 		t.Status(s, cuda.CaptureActive)
 		return cuda.HostLaunch(b, func() {})
 	})
