@@ -14,6 +14,7 @@ type Graph struct {
 	res      *resource
 	holds    *holdings
 	building atomic.Bool // captured into
+	spoiled  atomic.Bool // by a recapture that failed
 }
 
 // GraphNode is a node of a Graph. It is comparable, and valid as long as the Graph.

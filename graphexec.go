@@ -43,6 +43,9 @@ func (g *Graph) Instantiate() (*GraphExec, error) {
 	if g.building.Load() {
 		return nil, failf(op, ErrIllegalState, "the graph is being captured into; end that first")
 	}
+	if err := g.defined(op); err != nil {
+		return nil, err
+	}
 	event, err := c.events.get(c, op)
 	if err != nil {
 		return nil, err

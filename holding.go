@@ -63,13 +63,32 @@ func (h *holding) release() {
 type holdings struct {
 	mu   sync.Mutex
 	list []*holding
+	gone bool // released
 }
 
-// add takes over a share of h.
+// add takes over a share of h. Once the list is released, nothing can use it.
 func (l *holdings) add(h *holding) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.list = append(l.list, h)
+	gone := l.gone
+	if !gone {
+		l.list = append(l.list, h)
+	}
+	l.mu.Unlock()
+	if gone {
+		h.release()
+	}
+}
+
+// replace gives all shares back, and takes over one of h.
+func (l *holdings) replace(h *holding) {
+	l.mu.Lock()
+	before := l.list
+	l.list = nil
+	l.mu.Unlock()
+	l.add(h)
+	for _, h := range before {
+		h.release()
+	}
 }
 
 // share gives another list a share of each.
@@ -86,7 +105,7 @@ func (l *holdings) share() []*holding {
 func (l *holdings) release() {
 	l.mu.Lock()
 	list := l.list
-	l.list = nil
+	l.list, l.gone = nil, true
 	l.mu.Unlock()
 	for _, h := range list {
 		h.release()

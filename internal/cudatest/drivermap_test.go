@@ -230,7 +230,8 @@ func mapText(rows []*mapRow, ids map[string]int) string {
 		"<!-- Generated from internal/gen/calls.txt, internal/gen/map.txt and the cases by: go test ./internal/cudatest -update -->\n\n" +
 		"*CUDA* is the version whose ABI is called (it is asked for by that number); with \"since\", older drivers lack the function, and what needs it\n" +
 		"answers ErrNotSupported or does without. *Cases* are rules of [the contract](contract.md) with the number of their cases; each case runs on both\n" +
-		"drivers. *H200* is what runs on one have shown: see [results](results). A dash is what has not been shown.\n")
+		"drivers. *H200* is what runs on one have shown: see [results](results). A dash is what has not been shown.\n\n" +
+		"cuStreamBeginCaptureToCig and cuStreamEndCaptureToCig (CUDA 13.2) are left out: they record into a command list of a graphics API.\n")
 	missing := 0
 	for _, r := range rows {
 		if r.function == everyFunction {
