@@ -19,7 +19,7 @@ func captureMethodCases() []methodCase {
 		}, "cuStreamBeginCaptureToGraph(stream=0x5a, graph=0x62, deps=2 0x71 0x72 0/0/0 1/2/3, mode=1) in 0xc0", "0"},
 		{"StreamBeginRecaptureToGraph", func(d driver.Driver) any {
 			return d.StreamBeginRecaptureToGraph(ctx, stream, 0x62, driver.CaptureThreadLocal)
-		}, "cuStreamBeginRecaptureToGraph(stream=0x5a, mode=1, graph=0x62, changed: 0) in 0xc0", "0"},
+		}, "cuStreamBeginRecaptureToGraph(stream=0x5a, mode=1, graph=0x62, changed: 0, data=(nil)) in 0xc0", "0"},
 		{"StreamEndCapture", func(d driver.Driver) any { return list(d.StreamEndCapture(ctx, stream)) }, "cuStreamEndCapture(stream=0x5a) in 0xc0", "97 0"},
 		{"StreamIsCapturing", func(d driver.Driver) any { return list(d.StreamIsCapturing(ctx, stream)) }, "cuStreamIsCapturing(stream=0x5a) in 0xc0", "2 0"},
 		{"StreamGetCaptureInfo", func(d driver.Driver) any { return list(d.StreamGetCaptureInfo(ctx, stream)) },

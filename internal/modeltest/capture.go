@@ -93,15 +93,14 @@ func (u *run) end(i int) (*cuda.Graph, error) {
 	return c.graph, c.err
 }
 
-// instantiate ends a capture, and makes its graph ready to run if the model knows what is in it: in Relaxed mode, for other
-// captures may go on.
+// instantiate ends a capture, and makes its graph ready to run if the model knows what is in it.
 func (u *run) instantiate(o model.Op) (model.Answer, error) {
 	known := u.m.Next(o) == model.OK
 	g, err := u.end(o.S)
 	if err != nil {
 		return answer(err)
 	}
-	return answer(u.dev.Driver().WithCaptureMode(cuda.CaptureRelaxed, func() error {
+	return answer(u.relaxed(func() error {
 		defer g.Close()
 		if !known {
 			return nil
@@ -112,6 +111,14 @@ func (u *run) instantiate(o model.Op) (model.Answer, error) {
 		}
 		return err
 	}))
+}
+
+// relaxed runs fn, which makes or frees something: whether that is safe while something is captured is not what is tested.
+func (u *run) relaxed(fn func() error) error {
+	if len(u.captures) == 0 {
+		return fn()
+	}
+	return u.dev.Driver().WithCaptureMode(cuda.CaptureRelaxed, fn)
 }
 
 // endCaptures ends the captures that are left when the program has come to its end.

@@ -224,9 +224,9 @@ func (u *run) do(o model.Op) (model.Answer, error) {
 	case model.AwaitEvent:
 		return answer(e.Wait(context.Background()))
 	case model.CloseStream:
-		return answer(u.closeStream(o.S))
+		return answer(u.relaxed(func() error { return u.closeStream(o.S) }))
 	case model.CloseEvent:
-		return answer(e.Close())
+		return answer(u.relaxed(e.Close))
 	case model.Begin, model.End, model.Launch, model.Within:
 		return u.doCapture(o)
 	}

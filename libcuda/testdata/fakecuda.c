@@ -169,7 +169,7 @@ int cuStreamBeginCaptureToGraph(void *s, void *g, void *const *deps, const edge 
 	return 0;
 }
 int cuStreamBeginRecaptureToGraph(void *s, int mode, void *g, int (*changed)(void *, void *, const void *, const void *, int), void *data) {
-	CTX("cuStreamBeginRecaptureToGraph(stream=%p, mode=%d, graph=%p, changed: %d)", s, mode, g, changed(data, (void *)0x71, &mode, &mode, 1));
+	CTX("cuStreamBeginRecaptureToGraph(stream=%p, mode=%d, graph=%p, changed: %d, data=%p)", s, mode, g, changed(data, (void *)0x71, &mode, &mode, 1), data);
 	return 0;
 }
 int cuStreamEndCapture(void *s, void **g) { CTX("cuStreamEndCapture(stream=%p)", s); *g = (void *)0x61; return 0; }
