@@ -255,6 +255,8 @@ func (m *machine) waitCaptured(s *stream, e *event) (r driver.Result, done bool)
 		return driver.ErrorCapturedEvent, true
 	case from.invalid:
 		return driver.ErrorStreamCaptureInvalidated, true
+	case into == nil && s == s.ctx.legacy: // which never captures
+		return from.refuse(), true
 	case into == nil:
 		from.take(s, e.latest.deps)
 	case into != from:

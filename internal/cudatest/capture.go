@@ -23,6 +23,7 @@ var captureCases = []Case{
 	{ID: "CP-05", Name: "merge", Run: mergeRefused},
 	{ID: "CP-05", Name: "wrong join", Run: wrongJoin},
 	{ID: "CP-06", Name: "legacy stream", Run: implicitCapture},
+	{ID: "CP-06", Name: "the legacy stream is no fork", Run: legacyIsNoFork},
 	{ID: "CP-07", Name: "status and info", Run: statusAndInfo},
 	{ID: "CP-07", Name: "dependencies", Run: captureDependencies},
 	{ID: "CP-08", Name: "into a graph", Run: captureToGraph},

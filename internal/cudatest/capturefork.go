@@ -160,6 +160,22 @@ func implicitCapture(t *T) {
 	t.Sync(legacy)
 }
 
+// legacyIsNoFork: the legacy stream cannot be drawn into a capture, though that is on a stream that it has nothing to do with.
+func legacyIsNoFork(t *T) {
+	b, e, legacy := t.Begin(cuda.CaptureRelaxed), t.Event(), t.Device(0).DefaultStream()
+	t.Host(b, func() {})
+	t.OK(b.Record(e))
+	err := legacy.WaitEvent(e)
+	t.Logf("the legacy stream waits for a captured event: %v", err)
+	if err == nil {
+		t.Error("the legacy stream captures")
+	}
+	g, err := b.End()
+	t.Logf("then the capture ends with %v", err)
+	t.OK(g.Close())
+	t.Works(legacy)
+}
+
 func statusAndInfo(t *T) {
 	s := t.Stream()
 	t.Status(s, cuda.CaptureNone)
