@@ -5,8 +5,8 @@
 // only ever demanded where it is certain, and an answer only where no other is possible. So a difference between the model
 // and a driver is a fault of one of them.
 //
-// A program is made by one goroutine, in its order; each capture has a further goroutine, which begins and ends it. To add an operation, give it a Kind, say in apply what it orders, and
-// teach package modeltest to draw and to run it.
+// A program is made by one goroutine, in its order; each capture has a further goroutine, which begins and ends it. To add an
+// operation, give it a Kind, say in apply what it orders, and teach package modeltest to draw and to run it.
 package model
 
 import (

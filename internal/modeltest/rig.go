@@ -77,7 +77,8 @@ type hostMark struct{ n, begin, end int }
 // run runs p and reports what it did wrong, or "".
 func (r *rig) run(p *model.Program) (wrong string) {
 	clear(r.log)
-	u := &run{rig: r, p: p, m: model.New(p), gates: map[int]chan struct{}{}, captures: map[int]*capture{}, graphs: map[int]*cuda.GraphExec{}}
+	u := &run{rig: r, p: p, m: model.New(p)}
+	u.gates, u.captures, u.graphs = map[int]chan struct{}{}, map[int]*capture{}, map[int]*cuda.GraphExec{}
 	var found atomic.Value // what is wrong so far
 	watch := time.AfterFunc(limit, func() { u.openGates(true) })
 	defer watch.Stop()
