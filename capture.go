@@ -56,7 +56,7 @@ func Capture(s *Stream, mode CaptureMode, build func(*GraphBuilder) error) (*Gra
 	b := &GraphBuilder{stream: s}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := b.start(op, mode, nil, nil); err != nil {
+	if err := b.start(op, mode, target{}); err != nil {
 		return nil, err
 	}
 	c := b.now.Load()
@@ -70,8 +70,8 @@ func Capture(s *Stream, mode CaptureMode, build func(*GraphBuilder) error) (*Gra
 // capture is a capture of this library's own, from begin to end. It holds its streams, so that none is destroyed meanwhile.
 type capture struct {
 	origin *Stream
-	locked bool   // the goroutine that began it has been locked to its thread
-	into   *Graph // captured into, or nil
+	locked bool // the goroutine that began it has been locked to its thread
+	target
 
 	mu      sync.Mutex // guards what follows; never held across a driver call
 	over    bool
@@ -190,7 +190,9 @@ func (c *capture) abandon(own bool) {
 	}
 	s := c.origin
 	if c.into != nil { // the graph has the nodes
-		c.nodes.addLoose(c.owner.hosts)
+		if err := c.settle("GraphBuilder.Close", false); err != nil {
+			s.ctx.drv.logError("cuda: a recapture was given up", "err", err)
+		}
 		return
 	}
 	if r == driver.Success {

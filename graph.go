@@ -21,6 +21,7 @@ type Graph struct {
 	nodes    *nodeTable
 	building atomic.Bool // captured into
 	outer    *Graph      // that has the node that this one is inside of; nil: it is in none
+	spoiled  atomic.Bool // by a recapture that failed
 }
 
 // GraphNodeType is what a node does.

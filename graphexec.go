@@ -59,6 +59,9 @@ func (g *Graph) Instantiate(opts ...InstantiateOption) (*GraphExec, error) {
 	case g.outer != nil:
 		return nil, failf(op, ErrInvalidValue, "the graph is inside a node; instantiate the graph that has the node")
 	}
+	if err := g.defined(op); err != nil {
+		return nil, err
+	}
 	var o instantiateOptions
 	for _, opt := range opts {
 		if opt != nil {

@@ -177,6 +177,16 @@ func (t *nodeTable) remove(n GraphNode) {
 	t.list[n.at] = node{}
 }
 
+// forget has nothing be known of the nodes but their handles.
+func (t *nodeTable) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.loose = nil
+	for i := range t.list {
+		t.list[i] = node{raw: t.list[i].raw}
+	}
+}
+
 // addLoose takes in host functions of nodes that a capture made.
 func (t *nodeTable) addLoose(hosts []hostfn.Handle) {
 	t.mu.Lock()

@@ -136,7 +136,8 @@ func (g *registry) all() []*resource {
 type retireList struct {
 	n      atomic.Int32
 	urgent atomic.Int32 // of n
-	busy   atomic.Bool  // a goroutine is about to drain the list, or is at it
+	coming atomic.Bool  // a goroutine is, that will take what is on the list
+	urging atomic.Bool  // the same for the urgent
 	mu     sync.Mutex
 	list   []retired
 }
@@ -211,22 +212,24 @@ func closeHandle(r *resource) error {
 	return nil
 }
 
-// drainSoon has an ordinary goroutine, one at a time, close what is on the retire list. What frees memory waits until none of
-// the library's captures is in progress (CONTRACT CP-12). What may itself be capturing does not wait behind that.
+// drainSoon has an ordinary goroutine close what is on the retire list. What frees memory waits until none of the library's
+// captures is in progress (CONTRACT CP-12); what may itself be capturing does not wait.
 func (d *Driver) drainSoon() {
 	if d.retired.urgent.Load() > 0 {
-		go d.relaxed(func() { d.retired.drain(true) })
+		d.startDrain(&d.retired.urging, true)
 	}
-	if d.drainable() && d.retired.busy.CompareAndSwap(false, true) {
-		go d.drain()
+	if d.retired.n.Load() > 0 && d.capturing.n.Load() == 0 {
+		d.startDrain(&d.retired.coming, false)
 	}
 }
 
-func (d *Driver) drainable() bool { return d.retired.n.Load() > 0 && d.capturing.n.Load() == 0 }
-
-func (d *Driver) drain() {
-	for again := true; again; again = d.drainable() && d.retired.busy.CompareAndSwap(false, true) {
-		d.relaxed(func() { d.retired.drain(false) })
-		d.retired.busy.Store(false)
+// startDrain starts a goroutine unless one is on its way, as coming says: each needs a thread.
+func (d *Driver) startDrain(coming *atomic.Bool, onlyUrgent bool) {
+	if !coming.CompareAndSwap(false, true) {
+		return
 	}
+	go d.relaxed(func() {
+		coming.Store(false) // before it looks, so that nothing is overlooked
+		d.retired.drain(onlyUrgent || d.capturing.n.Load() > 0)
+	})
 }

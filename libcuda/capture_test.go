@@ -17,6 +17,9 @@ func captureMethodCases() []methodCase {
 		{"StreamBeginCaptureToGraph", func(d driver.Driver) any {
 			return d.StreamBeginCaptureToGraph(ctx, stream, 0x62, deps, edges, driver.CaptureThreadLocal)
 		}, "cuStreamBeginCaptureToGraph(stream=0x5a, graph=0x62, deps=2 0x71 0x72 0/0/0 1/2/3, mode=1) in 0xc0", "0"},
+		{"StreamBeginRecaptureToGraph", func(d driver.Driver) any {
+			return d.StreamBeginRecaptureToGraph(ctx, stream, 0x62, driver.CaptureThreadLocal)
+		}, "cuStreamBeginRecaptureToGraph(stream=0x5a, mode=1, graph=0x62, changed: 0, data=(nil)) in 0xc0", "0"},
 		{"StreamEndCapture", func(d driver.Driver) any { return list(d.StreamEndCapture(ctx, stream)) }, "cuStreamEndCapture(stream=0x5a) in 0xc0", "97 0"},
 		{"StreamIsCapturing", func(d driver.Driver) any { return list(d.StreamIsCapturing(ctx, stream)) }, "cuStreamIsCapturing(stream=0x5a) in 0xc0", "2 0"},
 		{"StreamGetCaptureInfo", func(d driver.Driver) any { return list(d.StreamGetCaptureInfo(ctx, stream)) },
@@ -64,7 +67,8 @@ func TestCaptureOnOldDriver(t *testing.T) {
 	_, r2 := nv.GraphGetEdges(ctx, 0x61)
 	r3 := nv.StreamUpdateCaptureDependencies(ctx, stream, nil, nil, 0)
 	r4 := nv.StreamBeginCaptureToGraph(ctx, stream, 0x61, nil, nil, 0)
-	for i, r := range []driver.Result{r1, r2, r3, r4} {
+	r5 := nv.StreamBeginRecaptureToGraph(ctx, stream, 0x61, 0)
+	for i, r := range []driver.Result{r1, r2, r3, r4, r5} {
 		if r != driver.ErrorNotSupported {
 			t.Errorf("call %d answers %d", i, r)
 		}

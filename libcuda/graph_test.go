@@ -71,7 +71,7 @@ func execMethodCases() []methodCase {
 		}, "cuGraphExecUpdate(exec=0x81, graph=0x61) in 0xc0", "910 2 113 114"},
 		{"GraphExecNodeSetParams", func(d driver.Driver) any {
 			return d.GraphExecNodeSetParams(ctx, 0x81, 0x71, &driver.NodeParams{Type: driver.NodeHost, Data: 0x987654321, Mode: 1})
-		}, "cuGraphExecNodeSetParams(exec=0x81, node=0x71, host data=0x987654321 mode=0) in 0xc0", "0"},
+		}, "cuGraphExecNodeSetParams(exec=0x81, node=0x71, host data=0x987654321 mode=1) in 0xc0", "0"},
 		{"GraphNodeSetEnabled", func(d driver.Driver) any { return d.GraphNodeSetEnabled(ctx, 0x81, 0x71, true) },
 			"cuGraphNodeSetEnabled(exec=0x81, node=0x71, enabled=1) in 0xc0", "0"},
 		{"GraphNodeSetEnabled", func(d driver.Driver) any { return d.GraphNodeSetEnabled(ctx, 0x81, 0x71, false) },

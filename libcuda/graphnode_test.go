@@ -37,7 +37,7 @@ func nodeParamsCases() []struct {
 			"dst=7 8 9 10 type=2 host=(nil) device=0xd00000002001 pitch=11 height=12 size=13 14 15"},
 		{driver.NodeParams{Type: driver.NodeMemset, Memset: &driver.Memset{Dst: ptr, Pitch: 64, Value: 1<<32 - 1, ElementSize: 4, Width: 16, Height: 2}},
 			"memset ctx=0xc1 dst=0xd00000002000 pitch=64 value=4294967295 element=4 size=16 2"},
-		{driver.NodeParams{Type: driver.NodeHost, Data: 0x123456789abcd, Mode: 1}, "host data=0x123456789abcd mode=0"},
+		{driver.NodeParams{Type: driver.NodeHost, Data: 0x123456789abcd, Mode: 1}, "host data=0x123456789abcd mode=1"},
 		{driver.NodeParams{Type: driver.NodeGraph, Child: 0x62}, "child graph=0x62"},
 		{driver.NodeParams{Type: driver.NodeEmpty}, "empty"},
 		{driver.NodeParams{Type: driver.NodeEventRecord, Event: event}, "record event=0xe5"},
@@ -101,6 +101,14 @@ func nodeMethodCases() (cases []methodCase) {
 
 // A host node's function is this driver's: a launch calls it with the data. Where the driver has sync modes, it has one.
 func TestHostNode(t *testing.T) {
+	old := newFake(t)
+	old.set(knobVersion, 13010)
+	older := old.open(driver.Upcalls{})
+	old.log()
+	older.GraphAddNode(ctx, 0x61, nil, nil, &driver.NodeParams{Type: driver.NodeHost, Data: 5, Mode: 1})
+	if got := old.log()[0]; !strings.Contains(got, "host data=0x5 mode=0)") {
+		t.Errorf("before CUDA 13.2 called %s", got)
+	}
 	f := newFake(t)
 	f.set(knobVersion, 13020)
 	ran := make(chan uint64, 1)

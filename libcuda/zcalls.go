@@ -89,6 +89,7 @@ const (
 	fnStreamGetDevResource
 	fnStreamBeginCapture
 	fnStreamBeginCaptureToGraph
+	fnStreamBeginRecaptureToGraph
 	fnStreamEndCapture
 	fnStreamIsCapturing
 	fnStreamGetCaptureInfo
@@ -204,6 +205,7 @@ var symbols = [functions]symbol{
 	fnStreamGetDevResource:            {"cuStreamGetDevResource", 13010, 13010},
 	fnStreamBeginCapture:              {"cuStreamBeginCapture", 10010, 0},
 	fnStreamBeginCaptureToGraph:       {"cuStreamBeginCaptureToGraph", 12030, 12030},
+	fnStreamBeginRecaptureToGraph:     {"cuStreamBeginRecaptureToGraph", 13030, 13030},
 	fnStreamEndCapture:                {"cuStreamEndCapture", 10000, 0},
 	fnStreamIsCapturing:               {"cuStreamIsCapturing", 10000, 0},
 	fnStreamGetCaptureInfo:            {"cuStreamGetCaptureInfo", 12030, 12030},
@@ -1010,6 +1012,19 @@ func (nv *nvidia) streamBeginCaptureToGraph(ctx driver.Context, s driver.Stream,
 	c.Args[4] = uintptr(n)
 	c.Args[5] = uintptr(mode)
 	r := nv.call(c, ctx, fnStreamBeginCaptureToGraph, 6)
+	c.Free()
+	return r
+}
+
+// streamBeginRecapture calls cuStreamBeginRecaptureToGraph.
+func (nv *nvidia) streamBeginRecapture(ctx driver.Context, s driver.Stream, mode driver.CaptureMode, g driver.Graph, changed uintptr, data uintptr) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(mode)
+	c.Args[2] = uintptr(g)
+	c.Args[3] = changed
+	c.Args[4] = data
+	r := nv.call(c, ctx, fnStreamBeginRecaptureToGraph, 5)
 	c.Free()
 	return r
 }

@@ -129,6 +129,11 @@ func (m *machine) StreamBeginCaptureToGraph(ctx driver.Context, raw driver.Strea
 	return driver.Success
 }
 
+// StreamBeginRecaptureToGraph implements driver.Captures. It came after the version that is implemented here.
+func (m *machine) StreamBeginRecaptureToGraph(driver.Context, driver.Stream, driver.Graph, driver.CaptureMode) driver.Result {
+	return driver.ErrorNotSupported
+}
+
 // capturable finds a stream on which a capture may begin.
 func (m *machine) capturable(ctx driver.Context, raw driver.Stream, mode driver.CaptureMode) (*stream, driver.Result) {
 	s, r := m.stream(ctx, raw)
@@ -250,6 +255,8 @@ func (m *machine) waitCaptured(s *stream, e *event) (r driver.Result, done bool)
 		return driver.ErrorCapturedEvent, true
 	case from.invalid:
 		return driver.ErrorStreamCaptureInvalidated, true
+	case into == nil && s == s.ctx.legacy: // which never captures
+		return from.refuse(), true
 	case into == nil:
 		from.take(s, e.latest.deps)
 	case into != from:

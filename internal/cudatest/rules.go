@@ -93,6 +93,7 @@ var Contract = []Family{
 		{"CP-09", `Event record and wait with the external flag during capture become event nodes.`},
 		{"CP-10", `A builder dropped or closed mid-capture ends the capture; the stream is usable again (from a cleanup on another thread, non-relaxed: the driver's 908 is the success).`},
 		{"CP-12", `The library's own background work never spoils anybody's capture: measured, under a Global capture any other thread's query, synchronise or allocation gives 900 and invalidates it, and a context synchronise does so in every mode; from a thread in Relaxed mode queries are harmless. Service threads are locked, Relaxed, and never synchronise a context.`},
+		{"CP-13", `A recapture (CUDA 13.3) gives the nodes of a graph what was captured anew, in the same order; the graph lets go of what they used before, and executables made earlier keep it. If other nodes are captured it fails, and the graph can only be closed. On an older driver it is ErrNotSupported, and the graph is as it was.`},
 		{"CP-11", `Synchronising, querying or destroying a capturing stream behaves as the driver documents, and never leaves the stream unusable.`},
 	}},
 	{"GR", "Graphs", []Rule{

@@ -43,6 +43,8 @@ type Captures interface {
 	StreamBeginCapture(Context, Stream, CaptureMode) Result
 	// StreamBeginCaptureToGraph needs CUDA 12.3. edges may be nil.
 	StreamBeginCaptureToGraph(ctx Context, s Stream, g Graph, deps []GraphNode, edges []EdgeData, mode CaptureMode) Result
+	// StreamBeginRecaptureToGraph needs CUDA 13.3. Every change of a node's parameters is accepted.
+	StreamBeginRecaptureToGraph(ctx Context, s Stream, g Graph, mode CaptureMode) Result
 	StreamEndCapture(Context, Stream) (Graph, Result)
 	StreamIsCapturing(Context, Stream) (CaptureStatus, Result)
 	// StreamGetCaptureInfo needs CUDA 12.3.

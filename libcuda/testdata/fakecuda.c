@@ -172,6 +172,10 @@ int cuStreamBeginCaptureToGraph(void *s, void *g, void *const *deps, const edge 
 	CTX("cuStreamBeginCaptureToGraph(stream=%p, graph=%p, deps=%s, mode=%d)", s, g, nodes_in(list, sizeof list, deps, edges, n), mode);
 	return 0;
 }
+int cuStreamBeginRecaptureToGraph(void *s, int mode, void *g, int (*changed)(void *, void *, const void *, const void *, int), void *data) {
+	CTX("cuStreamBeginRecaptureToGraph(stream=%p, mode=%d, graph=%p, changed: %d, data=%p)", s, mode, g, changed(data, (void *)0x71, &mode, &mode, 1), data);
+	return 0;
+}
 int cuStreamEndCapture(void *s, void **g) { CTX("cuStreamEndCapture(stream=%p)", s); *g = (void *)0x61; return 0; }
 int cuStreamIsCapturing(void *s, int *status) { CTX("cuStreamIsCapturing(stream=%p)", s); *status = get(CAPTURING); return 0; }
 int cuStreamGetCaptureInfo_v3(void *s, int *status, u64 *id, void **g, void *const **deps, const edge **edges, size_t *n) {
@@ -522,6 +526,7 @@ static const struct { const char *name; int version; void *fn; } table[] = {
 	F(cuGreenCtxCreate, 12040) F(cuGreenCtxDestroy, 12040) F(cuGreenCtxGetDevResource, 12040) F(cuCtxFromGreenCtx, 12040)
 	F(cuGreenCtxStreamCreate, 12050) F(cuStreamGetGreenCtx, 12040) F(cuStreamGetDevResource, 13010)
 	W(cuStreamBeginCapture, 10000) F2(cuStreamBeginCapture, 10010) F(cuStreamBeginCaptureToGraph, 12030) F(cuStreamEndCapture, 10000)
+	F(cuStreamBeginRecaptureToGraph, 13030)
 	F(cuStreamIsCapturing, 10000) W(cuStreamGetCaptureInfo, 10010) W(cuStreamGetCaptureInfo, 11030)
 	{"cuStreamGetCaptureInfo", 12030, (void *)cuStreamGetCaptureInfo_v3},
 	W(cuStreamUpdateCaptureDependencies, 11030) F2(cuStreamUpdateCaptureDependencies, 12030) F(cuEventRecordWithFlags, 11010)
