@@ -135,6 +135,7 @@ func TestHostNode(t *testing.T) {
 // the parameters of the next.
 func TestNodeParamsUnderGC(t *testing.T) {
 	f := newFake(t)
+	f.set(knobVersion, 13020)
 	nv := f.open(driver.Upcalls{})
 	for range 50 {
 		f.log()
