@@ -178,6 +178,7 @@ func TestConditionalRefused(t *testing.T) {
 	var u driver.ExecUpdate
 	g.want("update", g.GraphExecUpdate(g.ctx, x, raw, &u), driver.ErrorNotSupported)
 	g.want("update", g.GraphExecUpdate(g.ctx, g.instantiate(g.graph(), 0, 0), raw, &u), driver.ErrorNotSupported)
+	g.want("update from a plain graph", g.GraphExecUpdate(g.ctx, x, g.graph(), &u), driver.ErrorNotSupported)
 	if u.Result != driver.UpdateNotSupported {
 		t.Errorf("result %d", u.Result)
 	}
@@ -239,6 +240,40 @@ func TestConditionalEndlessLoop(t *testing.T) {
 	g.want("destroy", g.GraphExecDestroy(g.ctx, x), 0)
 	g.want("destroy", g.GraphDestroy(g.ctx, raw), 0)
 	g.expect("all", owned)
+}
+
+// A value given without the flag that assigns it is no value: the first launch finds 0, later ones what the former one left.
+func TestConditionalWithoutDefault(t *testing.T) {
+	g := newGraphRig(t)
+	raw := g.graph()
+	n, h, bodies := g.conditional(raw, driver.CondIf, 1, 1, 0)
+	g.add(bodies[0], g.kernelNode("note", uint64(1)))
+	g.add(raw, g.setcond(h, 1), n)
+	x := g.instantiate(raw, 0, 0)
+	g.run(x)
+	g.expect("first")
+	g.run(x)
+	g.expect("second", 1)
+}
+
+// A context may be lost while a body of any kind runs.
+func TestConditionalLostInABody(t *testing.T) {
+	for range 20 {
+		for kind, value := range map[int32]uint32{driver.CondIf: 1, driver.CondWhile: 1, driver.CondSwitch: 0} {
+			g := newGraphRig(t)
+			raw := g.graph()
+			n, _, bodies := g.conditional(raw, kind, 1, value, driver.CondAssignDefault)
+			g.add(bodies[0], g.kernelNode("fault"))
+			g.host(raw, 1, n)
+			g.own(raw, owned)
+			x := g.instantiate(raw, 0, 0)
+			g.want("destroy", g.GraphDestroy(g.ctx, raw), 0)
+			g.want("launch", g.GraphLaunch(g.ctx, x, g.a), 0)
+			g.want("synchronise", g.StreamSynchronize(g.ctx, g.a), driver.ErrorLaunchFailed)
+			g.want("destroy", g.GraphExecDestroy(g.ctx, x), 0)
+			g.expect("only the object", owned)
+		}
+	}
 }
 
 // A kernel that sets a value outside of the graph that the handle is of loses the device.

@@ -14,8 +14,7 @@ type graph struct {
 	capture *capture     // that adds to it
 	owner   *graphNode   // the node that it is the child graph or a body of; nil: the program's own
 
-	origin driver.Graph                       // that it is a copy of
-	copies map[driver.GraphNode]*graphNode    // its nodes by those that they are copies of; made when first asked for
+	copies map[driver.GraphNode]*graphNode    // its nodes that are copies, by what of; made when first asked for
 	conds  map[driver.ConditionalHandle]*cond // the handles made for it
 	memory bool                               // it has nodes that allocate or free memory
 	live   *graphExec                         // the executable made of it, if it has such nodes

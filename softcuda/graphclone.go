@@ -5,7 +5,6 @@ import "github.com/hostlaunch/cuda/internal/driver"
 // copyGraph copies g with all that is attached to it. It must be plain.
 func (m *machine) copyGraph(g *graph) *graph {
 	c := m.newGraph(g.ctx)
-	c.origin = g.raw
 	for i, n := range g.nodes {
 		n.at = i
 		m.addNode(c, &graphNode{ctx: n.ctx, typ: n.typ, act: n.act, origin: n.raw})
@@ -75,7 +74,7 @@ func (m *machine) GraphNodeFindInClone(_ driver.Context, original driver.GraphNo
 	m.mu.Lock()
 	defer m.unlock()
 	n, g := m.nodes[original], m.graphs[clone]
-	if n == nil || g == nil || n.graph.raw != g.origin {
+	if n == nil || g == nil {
 		return 0, driver.ErrorInvalidValue
 	}
 	if g.copies == nil {

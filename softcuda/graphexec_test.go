@@ -1,7 +1,9 @@
 package softcuda
 
 import (
+	"slices"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -97,6 +99,27 @@ func TestGraphInstantiate(t *testing.T) {
 	g.want("destroy", g.GraphExecDestroy(g.ctx, x), 0)
 	g.want("destroy twice", g.GraphExecDestroy(g.ctx, x), driver.ErrorInvalidValue)
 	g.want("launch", g.GraphLaunch(g.ctx, x, g.a), driver.ErrorInvalidValue)
+}
+
+// One executable never overlaps itself, whatever streams it is launched on (CONTRACT GR-05).
+func TestGraphLaunchesDoNotOverlap(t *testing.T) {
+	g := newGraphRig(t)
+	raw := g.graph()
+	started, release := g.gate(1)
+	h := g.host(raw, 1)
+	g.add(raw, g.kernelNode("note", uint64(2)))
+	g.host(raw, 3, h)
+	x := g.instantiate(raw, 0, 0)
+	g.want("launch", g.GraphLaunch(g.ctx, x, g.a), 0)
+	<-started
+	g.eventually("the kernel", func() bool { g.mu.Lock(); defer g.mu.Unlock(); return len(g.ran) == 1 })
+	g.want("launch", g.GraphLaunch(g.ctx, x, g.b), 0)
+	time.Sleep(10 * time.Millisecond) // in which the second launch's kernel would run
+	close(release)
+	g.want("synchronise", g.CtxSynchronize(g.ctx), 0)
+	if ran := g.noted(); len(ran) != 6 || !slices.Equal(ran[:3], []uint64{2, 1, 3}) {
+		t.Errorf("ran %v", ran)
+	}
 }
 
 // A node of an executable is found by the node that it was made of, while that exists.

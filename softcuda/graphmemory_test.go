@@ -58,6 +58,12 @@ func TestGraphMemoryFreedByTheProgram(t *testing.T) {
 	}
 	var u driver.ExecUpdate
 	g.want("update", g.GraphExecUpdate(g.ctx, x, raw, &u), 0)
+	another := g.graph()
+	g.add(another, fillNode(p, 1<<16, 8), g.add(another, allocNode(1<<16)))
+	g.want("update to other memory", g.GraphExecUpdate(g.ctx, x, another, &u), driver.ErrorGraphExecUpdateFailure)
+	if u.Result != driver.UpdateParametersChanged {
+		t.Errorf("result %d", u.Result)
+	}
 	g.want("destroy", g.GraphExecDestroy(g.ctx, x), 0)
 	g.refused("free in the graph, too late", driver.ErrorInvalidValue, raw, freeNode(p), a)
 	x = g.instantiate(raw, 0, 0)

@@ -143,6 +143,10 @@ func TestGraphNodesRefused(t *testing.T) {
 		"copy of rows in one":   {copyOf(func(c *driver.Memcpy3D) { c.Height = 2 }), driver.ErrorInvalidValue},
 		"copy of slices in one": {copyOf(func(c *driver.Memcpy3D) { c.Depth = 2 }), driver.ErrorInvalidValue},
 		"copy of rows too near": {copyOf(func(c *driver.Memcpy3D) { c.Height, c.Width, c.SrcPitch, c.DstPitch = 2, 4, 3, 4 }), driver.ErrorInvalidValue},
+		"copy of rows aside":    {copyOf(func(c *driver.Memcpy3D) { c.SrcX, c.Height, c.Width, c.SrcPitch, c.DstPitch = 2, 2, 2, 3, 2 }), driver.ErrorInvalidValue},
+		"copy of slices aside": {copyOf(func(c *driver.Memcpy3D) {
+			c.SrcY, c.Depth, c.SrcPitch, c.SrcHeight, c.DstPitch, c.DstHeight = 1, 2, 1, 1, 1, 1
+		}), driver.ErrorInvalidValue},
 		"copy that overflows":   {copyOf(func(c *driver.Memcpy3D) { c.SrcY, c.SrcPitch = 1<<63, 2 }), driver.ErrorInvalidValue},
 		"copy far away":         {copyOf(func(c *driver.Memcpy3D) { c.SrcZ, c.SrcPitch, c.SrcHeight = 1, 1<<40, 1<<40 }), driver.ErrorInvalidValue},
 		"no memset":             {&driver.NodeParams{Type: driver.NodeMemset}, driver.ErrorInvalidValue},

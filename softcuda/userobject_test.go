@@ -157,6 +157,28 @@ func TestUserObjectOfLaunchesInFlight(t *testing.T) {
 	g.empty()
 }
 
+// A child graph that an executable takes over comes with its objects, and takes none away.
+func TestUserObjectOfANewChild(t *testing.T) {
+	g := newGraphRig(t)
+	raw, child := g.graph(), g.graph()
+	g.own(raw, owned)
+	g.own(child, owned+1)
+	n := g.add(raw, &driver.NodeParams{Type: driver.NodeGraph, Child: g.graph()})
+	g.host(child, 1)
+	inner, r := g.GraphChildGraphNodeGetGraph(g.ctx, n)
+	g.want("child", r, 0)
+	g.host(inner, 2)
+	x := g.instantiate(raw, 0, 0)
+	g.want("set", g.GraphExecNodeSetParams(g.ctx, x, n, &driver.NodeParams{Type: driver.NodeGraph, Child: child}), 0)
+	g.want("destroy", g.GraphDestroy(g.ctx, raw), 0)
+	g.want("destroy", g.GraphDestroy(g.ctx, child), 0)
+	g.expect("the executable has both")
+	g.want("destroy", g.GraphExecDestroy(g.ctx, x), 0)
+	if ran := g.noted(); len(ran) != 2 {
+		t.Errorf("destroyed %v", ran)
+	}
+}
+
 // A destructor may call the driver: the lock is free.
 func TestUserObjectDestructorCallsTheDriver(t *testing.T) {
 	g := newGraphRig(t)
