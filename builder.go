@@ -304,7 +304,7 @@ func (c *capture) prepare(op string) (err error) {
 // disown gives up what the nodes were to use, of a capture that did not begin.
 func (c *capture) disown() {
 	if c.into != nil && !c.again {
-		c.owner.detach(c.origin.ctx, c.into.raw)
+		c.origin.ctx.detach(c.into.raw, c.owner.object)
 	} else {
 		c.owner.release()
 	}

@@ -35,7 +35,7 @@ func (g *Graph) copyNodes(clone *Graph) {
 	g.nodes.mu.Unlock()
 	clone.nodes.addLoose(loose)
 	for _, n := range list {
-		if n.raw == 0 || n.owner == nil && n.inner == nil {
+		if n.raw == 0 || n.object == 0 && n.inner == nil {
 			continue
 		}
 		raw, r := d.GraphNodeFindInClone(c.raw, n.raw, clone.raw)
@@ -43,7 +43,7 @@ func (g *Graph) copyNodes(clone *Graph) {
 			clone.nodes.addLoose(n.appendHosts(nil))
 			continue
 		}
-		copied := node{raw: raw, owner: n.owner, host: n.host, first: n.first}
+		copied := node{raw: raw, object: n.object, host: n.host, first: n.first}
 		if n.inner != nil {
 			copied.inner = &innerGraphs{hosts: n.inner.hosts}
 		}

@@ -37,7 +37,7 @@ func (g *Graph) insert(l *lowering, after []GraphNode) (GraphNode, error) {
 	}
 	raw, r := c.drv.drv.GraphAddNode(c.raw, g.raw, deps, nil, &l.params)
 	if r != driver.Success {
-		l.owner.detach(c, g.raw)
+		c.detach(g.raw, l.object())
 		return GraphNode{}, g.refused(l.op, r, "12.3", l.addReason(r))
 	}
 	return g.nodes.add(l.node(raw)), nil
@@ -54,9 +54,17 @@ func (g *Graph) attach(l *lowering) error {
 	return nil
 }
 
+// object is the user object that carries what the node uses, once it is attached.
+func (l *lowering) object() driver.UserObject {
+	if l.owner == nil {
+		return 0
+	}
+	return l.owner.object
+}
+
 // node is what is known of l's node.
 func (l *lowering) node(raw driver.GraphNode) node {
-	n := node{raw: raw, owner: l.owner}
+	n := node{raw: raw, object: l.object()}
 	switch {
 	case l.params.Type == driver.NodeHost:
 		n.host = l.hosts[0]
@@ -103,7 +111,7 @@ func (g *Graph) SetParams(n GraphNode, p NodeParams) error {
 	}
 	c := g.ctx
 	if r := c.drv.drv.GraphNodeSetParams(c.raw, old.raw, &l.params); r != driver.Success {
-		l.owner.detach(c, g.raw)
+		c.detach(g.raw, l.object())
 		return g.refused(op, r, "12.2", "the driver refused the parameters; the node is as it was")
 	}
 	now := l.node(old.raw)
@@ -176,7 +184,7 @@ func (g *Graph) RemoveNode(n GraphNode) error {
 
 // leave lets go of what n used in graph g.
 func (n *node) leave(c *Context, g driver.Graph) {
-	n.owner.detach(c, g)
+	c.detach(g, n.object)
 	if n.inner != nil {
 		for _, inside := range n.inner.graphs {
 			inside.nodes.gone.Store(true)

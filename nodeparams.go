@@ -174,15 +174,11 @@ func (h *hostParams) lower(l *lowering) error {
 		}
 		fn.More, l.params.Mode = o, uint32(o.mode)
 	}
-	handle := c.drv.funcs.Keep(fn)
-	if handle == 0 {
+	if l.owner = newHostOwner(c.drv, fn); l.owner == nil {
 		return failf(l.op, ErrOutOfMemory, "there are 16 million host nodes; close graphs that are not needed")
 	}
-	o := l.own()
-	o.host[0] = handle
-	o.hosts = o.host[:]
-	l.hosts = o.hosts
-	l.params.Type, l.params.Data = driver.NodeHost, uint64(handle)
+	l.hosts = l.owner.hosts
+	l.params.Type, l.params.Data = driver.NodeHost, uint64(l.hosts[0])
 	return nil
 }
 

@@ -58,11 +58,11 @@ func (t *nodeTable) removed() bool {
 
 // node is one node. Of those that capture made, nothing but raw is known.
 type node struct {
-	raw   driver.GraphNode // 0: removed
-	owner *owner           // attached to the graph for this node; nil: nothing, or its capture's
-	host  hostfn.Handle    // of a host node
-	first hostfn.Handle    // of a host node that capture made: what it was made with
-	inner *innerGraphs
+	raw    driver.GraphNode  // 0: removed
+	object driver.UserObject // carries the node's owner, and the graph refers to it; 0: it has none, or its capture's
+	host   hostfn.Handle     // of a host node
+	first  hostfn.Handle     // of a host node that capture made: what it was made with
+	inner  *innerGraphs
 }
 
 // innerGraphs are the graphs inside a node.

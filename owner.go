@@ -21,7 +21,6 @@ type owner struct {
 	object    driver.UserObject // 0: not attached to any graph
 	shares    atomic.Int32      // the user object's, and that of each executable whose node got the parameters directly
 	hosts     []hostfn.Handle
-	host      [1]hostfn.Handle // for hosts
 	resources []*resource
 	memory    []hostRange // Go memory; of pinned memory, the resource is held too
 }
@@ -32,6 +31,25 @@ func newOwner(d *Driver) *owner {
 	o.carried.owner = o
 	o.shares.Store(1)
 	return o
+}
+
+// hostOwner is the owner of a host node: one piece of memory with all that there is of it.
+type hostOwner struct {
+	owner
+	kept hostfn.Kept
+	host [1]hostfn.Handle
+}
+
+// newHostOwner makes an owner of fn. It is nil if there are too many functions.
+func newHostOwner(d *Driver, fn hostfn.Func) *owner {
+	o := &hostOwner{owner: owner{drv: d}}
+	o.shares.Store(1)
+	o.carried.owner = &o.owner
+	if o.host[0] = d.funcs.KeepIn(&o.kept, fn); o.host[0] == 0 {
+		return nil
+	}
+	o.hosts = o.host[:]
+	return &o.owner
 }
 
 // add retains resources that the caller has a reference of.
@@ -103,10 +121,10 @@ func (d *Driver) attach(c *Context, g driver.Graph, v *carried) (driver.UserObje
 	return object, driver.Success
 }
 
-// detach has g not refer to o any more.
-func (o *owner) detach(c *Context, g driver.Graph) {
-	if o != nil && o.object != 0 {
-		c.drv.drv.GraphReleaseUserObject(c.raw, g, o.object, 1)
+// detach has g not refer to a user object any more.
+func (c *Context) detach(g driver.Graph, object driver.UserObject) {
+	if object != 0 {
+		c.drv.drv.GraphReleaseUserObject(c.raw, g, object, 1)
 	}
 }
 

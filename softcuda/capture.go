@@ -18,13 +18,12 @@ type capture struct {
 	thread  uint64 // that began it
 	invalid bool   // nothing more can be captured; it waits for its end
 	over    bool
-	failed  bool // over, without a graph
 }
 
-// question is the answer to who asks whether an event recorded in c is complete. Once c has come to nothing the event is of no
-// use until it is recorded anew: seen on an H200, after a capture that was spoiled.
+// question is the answer to who asks whether an event recorded in c is complete. Once c is over the event is of no use until it
+// is recorded anew: seen on an H200, after captures that were spoiled and after others.
 func (c *capture) question() driver.Result {
-	if c.failed {
+	if c.over {
 		return driver.ErrorInvalidValue
 	}
 	return driver.ErrorCapturedEvent
@@ -197,7 +196,7 @@ func (m *machine) finishCapture(c *capture, wanted bool) {
 	for _, s := range c.streams {
 		s.capture, s.deps = nil, nil
 	}
-	c.streams, c.over, c.failed, c.graph.capture = nil, true, !wanted, nil
+	c.streams, c.over, c.graph.capture = nil, true, nil
 	m.captures = slices.DeleteFunc(m.captures, func(other *capture) bool { return other == c })
 	if !wanted && !c.given {
 		m.dropGraph(c.graph)

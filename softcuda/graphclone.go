@@ -69,6 +69,24 @@ func (m *machine) embed(n *graphNode, raw driver.Graph) driver.Result {
 	return driver.Success
 }
 
+// embedAnew has n, a child graph node, run a copy of another graph.
+func (m *machine) embedAnew(n *graphNode, raw driver.Graph) driver.Result {
+	g := m.graphs[raw]
+	if g == nil || n.graph.under(g) {
+		return driver.ErrorInvalidValue
+	}
+	if r := g.copyable(); r != driver.Success {
+		return r
+	}
+	former := n.inner
+	n.inner = nil
+	n.own(m.copyGraph(g))
+	for _, inner := range former {
+		m.dropGraph(inner)
+	}
+	return driver.Success
+}
+
 // GraphNodeFindInClone implements driver.Graphs. A child graph is a clone too.
 func (m *machine) GraphNodeFindInClone(_ driver.Context, original driver.GraphNode, clone driver.Graph) (driver.GraphNode, driver.Result) {
 	m.mu.Lock()

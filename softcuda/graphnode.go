@@ -56,6 +56,8 @@ func (m *machine) settable(ctx driver.Context, n *graphNode, p *driver.NodeParam
 		return nil, driver.ErrorInvalidValue
 	}
 	switch n.typ {
+	case driver.NodeEmpty: // which has none
+		return n.act, driver.Success
 	case driver.NodeGraph, driver.NodeConditional, driver.NodeMemAlloc, driver.NodeMemFree:
 		return nil, driver.ErrorNotSupported
 	}
@@ -69,6 +71,9 @@ func (m *machine) GraphNodeSetParams(ctx driver.Context, raw driver.GraphNode, p
 	n := m.nodes[raw]
 	if n == nil {
 		return driver.ErrorInvalidValue
+	}
+	if p != nil && p.Type == driver.NodeGraph && n.typ == driver.NodeGraph {
+		return m.embedAnew(n, p.Child)
 	}
 	act, r := m.settable(ctx, n, p)
 	if r == driver.Success {

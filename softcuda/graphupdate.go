@@ -10,10 +10,11 @@ type updating struct {
 	why     *driver.ExecUpdate
 }
 
-// change is an action to be given to a node.
+// change is what is to be given to a node.
 type change struct {
-	at  spot
-	act *action
+	at   spot
+	act  *action
+	cond *cond // of a conditional node
 }
 
 // refuse notes what is wrong with a node of the graph, and with the dependency of it that is at fault. Both may be nil.
@@ -82,21 +83,34 @@ func (u *updating) compare(at spot, n *graphNode) bool {
 		return u.refuse(driver.UpdateNodeTypeChanged, n, nil)
 	case n.ctx != e.ctx, !n.act.replaces(e.act):
 		return u.refuse(driver.UpdateParametersChanged, n, nil)
+	case n.cond != nil && (n.cond.kind != e.kind || len(n.inner) != len(e.inner)):
+		return u.refuse(driver.UpdateParametersChanged, n, nil)
 	}
 	for i, g := range n.inner {
 		if !u.pair(e.inner[i], g) {
 			return false
 		}
 	}
-	u.changes = append(u.changes, change{at, n.act})
+	u.changes = append(u.changes, change{at, n.act, n.cond})
 	return true
 }
 
-// apply makes the changes.
+// apply makes the changes. A conditional goes by the handle of its new graph from now on, which its new kernels set.
 func (u *updating) apply() {
+	conds := map[driver.ConditionalHandle]*condValue{}
 	for _, c := range u.changes {
-		u.x.changing(c.at).act = c.act
+		e := u.x.changing(c.at)
+		e.act = c.act
 		u.x.events = u.x.events || c.act.event != 0
+		if c.cond != nil {
+			former := e.cond.now.Load()
+			e.cond = &condValue{cond: c.cond}
+			e.cond.now.Store(former)
+			conds[c.cond.raw] = e.cond
+		}
+	}
+	if len(conds) > 0 {
+		u.x.conds = conds
 	}
 }
 
@@ -112,9 +126,6 @@ func (m *machine) GraphExecUpdate(_ driver.Context, raw driver.GraphExec, from d
 		return driver.ErrorIllegalState
 	case x.ctx.lost != driver.Success:
 		return x.ctx.lost
-	case len(x.conds) > 0, !g.unconditional():
-		*why = driver.ExecUpdate{Result: driver.UpdateNotSupported}
-		return driver.ErrorNotSupported
 	}
 	u := updating{x: x, why: why}
 	if !u.pair(0, g) {

@@ -1,7 +1,9 @@
 package cudatest
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/hostlaunch/cuda"
 )
@@ -38,5 +40,36 @@ func (b *board) prepare(device int, ptx []byte) error {
 	if err := cuda.HostLaunch(s, func() {}); err != nil {
 		return err
 	}
-	return s.Sync()
+	if err := s.Sync(); err != nil {
+		return err
+	}
+	return b.destructors(dev)
+}
+
+// destructors has the driver make the thread that tells when an executable graph is gone: which it does for the first that is
+// closed while a launch of it is under way.
+func (b *board) destructors(dev *cuda.Device) error {
+	s, err := dev.NewStream()
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	g, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(c *cuda.GraphBuilder) error {
+		return cuda.HostLaunch(c, func() { time.Sleep(5 * time.Millisecond) })
+	})
+	if err != nil {
+		return err
+	}
+	defer g.Close()
+	x, err := g.Instantiate()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(x.Launch(s), x.Close(), g.Close(), s.Sync()); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(time.Second); b.Driver.Stats().UserObjects > 0 && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Microsecond)
+	}
+	return nil
 }

@@ -31,6 +31,7 @@ var captureCases = []Case{
 	{ID: "CP-13", Name: "recapture", Run: recapture},
 	{ID: "CP-09", Name: "external events", Run: externalEvents},
 	{ID: "EV-04", Name: "captured event", Run: capturedEvent},
+	{ID: "EV-04", Name: "after the capture", Run: capturedEventLater},
 }
 
 // Capture captures on a new stream, and closes the graph when the case ends.

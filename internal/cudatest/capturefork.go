@@ -330,13 +330,36 @@ func capturedEvent(t *T) {
 		g, err := b.End()
 		t.Logf("call %d: after the question the capture ends with %v", i, err)
 		t.OK(g.Close())
-		if again := call(); err == nil {
-			t.Is(again, cuda.ErrCapturedEvent)
-		} else {
-			t.Is(again, cuda.ErrInvalidValue)
-		}
+		t.Is(call(), cuda.ErrInvalidValue)
 		t.OK(s.Record(e)) // recorded anew, it is an ordinary event again
 		t.OK(call())
 		t.Sync(s)
+	}
+}
+
+// capturedEventLater: nobody asks before the capture has ended well.
+func capturedEventLater(t *T) {
+	e, s := t.Event(), t.Stream()
+	for _, empty := range []bool{true, false} {
+		g := t.Capture(func(b *cuda.GraphBuilder) error {
+			if !empty {
+				t.Host(b, func() {})
+			}
+			return b.Record(e)
+		})
+		_, open := e.Query()
+		t.OK(g.Close())
+		_, closed := e.Query()
+		t.Logf("empty %v: with the graph there %v, without %v", empty, open, closed)
+		for _, err := range []error{open, closed} {
+			if !errors.Is(err, cuda.ErrCapturedEvent) {
+				t.Is(err, cuda.ErrInvalidValue)
+			}
+		}
+		t.OK(s.Record(e))
+		t.Sync(s)
+		if done, err := e.Query(); !done || err != nil {
+			t.Errorf("recorded anew: %v, %v", done, err)
+		}
 	}
 }

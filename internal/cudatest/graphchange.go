@@ -16,6 +16,7 @@ var graphChangeCases = []Case{
 	{ID: "GR-06", Name: "captured node", Run: updateCaptured},
 	{ID: "GR-06", Name: "node of an embedded graph", Run: updateEmbedded},
 	{ID: "GR-06", Name: "node of the graph", Run: setInGraph},
+	{ID: "GR-06", Name: "child of the graph", Run: setChildInGraph},
 	{ID: "GR-06", Name: "enabled", Run: enabledNodes},
 	{ID: "GR-09", Name: "names and edges", Run: graphPrinted},
 }
@@ -216,6 +217,8 @@ func setInGraph(t *T) {
 	n, gone := t.trackedNode(g, &old)
 	t.Is(g.SetParams(n, cuda.EmptyParams()), cuda.ErrInvalidValue)
 	t.Is(g.SetParams(n, cuda.HostParams(nil)), cuda.ErrInvalidValue)
+	empty := t.Node(g, cuda.EmptyParams())
+	t.OK(g.SetParams(empty, cuda.EmptyParams()))
 	t.Kept("the node has it", gone)
 	t.OK(g.SetParams(n, cuda.HostParams(func() { runs++ })))
 	t.Gone(gone)
@@ -223,6 +226,37 @@ func setInGraph(t *T) {
 	if runs != 1 || old.Load() != 0 {
 		t.Errorf("new ran %d times, old %d", runs, old.Load())
 	}
+}
+
+// setChildInGraph: a child graph node gets another graph, before and after executables are made.
+func setChildInGraph(t *T) {
+	var runs [2]atomic.Int32
+	var gone [2]*atomic.Bool
+	var inner [2]*cuda.Graph
+	s, g := t.Stream(), t.Graph()
+	for i := range inner {
+		inner[i] = t.Graph()
+		_, gone[i] = t.trackedNode(inner[i], &runs[i])
+	}
+	n := t.Node(g, cuda.ChildGraphParams(inner[0]))
+	former, err := g.ChildGraph(n)
+	t.OK(err)
+	x := t.Exec(g)
+	t.OK(g.SetParams(n, cuda.ChildGraphParams(inner[1])))
+	_, err = former.Nodes()
+	t.Is(err, cuda.ErrClosed)
+	for _, child := range inner {
+		t.OK(child.Close())
+	}
+	t.Run(x, s)
+	t.Run(t.Exec(g), s)
+	if runs[0].Load() != 1 || runs[1].Load() != 1 {
+		t.Errorf("runs %d and %d, want one of each", runs[0].Load(), runs[1].Load())
+	}
+	t.Kept("an executable has it", gone[0])
+	t.OK(x.Close())
+	t.Gone(gone[0])
+	t.Kept("the graph has it", gone[1])
 }
 
 func enabledNodes(t *T) {

@@ -13,6 +13,7 @@ var graphCondCases = []Case{
 	{ID: "GR-11", Name: "switch", Run: conditionalSwitch},
 	{ID: "GR-11", Name: "nested", Run: conditionalNested},
 	{ID: "GR-11", Name: "captured body", Run: conditionalCaptured},
+	{ID: "GR-11", Name: "update", Run: conditionalUpdate},
 	{ID: "GR-11", Name: "refused", Run: conditionalRefused},
 	{ID: "GR-12", Name: "allocate and free", Run: graphAllocates},
 	{ID: "GR-12", Name: "used behind the launch", Run: allocationOutlives},
@@ -178,6 +179,35 @@ func conditionalCaptured(t *T) {
 	t.Run(t.Exec(g), s)
 	if got := t.Bytes(s, v)[0]; got != 4 {
 		t.Errorf("the captured body gives %d", got)
+	}
+}
+
+// conditionalUpdate: an executable with conditional nodes is updated from a graph with conditions of its own.
+func conditionalUpdate(t *T) {
+	set, _ := t.condKernels()
+	s, v := t.Stream(), t.Buffer(1)
+	build := func(cond uint32, value byte) *cuda.Graph {
+		g := t.Graph()
+		c := t.Condition(g)
+		a := t.Node(g, cuda.KernelParams(set, one, c, cond))
+		_, then, err := g.AddIf(c, a)
+		t.OK(err)
+		t.Node(then, cuda.MemsetParams(v, value))
+		return g
+	}
+	x := t.Exec(build(1, 3))
+	for _, step := range []struct {
+		cond        uint32
+		value, want byte
+	}{{1, 4, 4}, {0, 5, 9}, {1, 6, 6}} {
+		g := build(step.cond, step.value)
+		t.OK(x.Update(g))
+		t.OK(g.Close())
+		t.OK(s.Memset(v, 9))
+		t.Run(x, s)
+		if got := t.Bytes(s, v)[0]; got != step.want {
+			t.Errorf("updated to condition %d and value %d: %d, want %d", step.cond, step.value, got, step.want)
+		}
 	}
 }
 

@@ -79,7 +79,7 @@ var Contract = []Family{
 		{"EV-01", `Record and wait order work across streams; an event and its recording stream share a context (else ErrInvalidHandle).`},
 		{"EV-02", `Elapsed: three distinct errors for timing disabled, not recorded, not complete; else milliseconds, never negative in stream order.`},
 		{"EV-03", `Done() is a channel closed at completion; ten thousand waiting goroutines, be it on events of a thousand streams, do not cost ten thousand OS threads: fewer than 64. All wake, once each and soon after the last event. A wait whose context ends leaves nothing behind and takes no other waiter along.`},
-		{"EV-04", `Query or sync on an event last recorded inside a capture is ErrCapturedEvent. (On an H200 the question spoils the capture, in Relaxed mode too, and once that has ended the event answers ErrInvalidValue until it is recorded anew.)`},
+		{"EV-04", `Query or sync on an event last recorded inside a capture is ErrCapturedEvent. (On an H200 the question spoils the capture, in Relaxed mode too; and once the capture has ended, well or not, the event answers ErrInvalidValue until it is recorded anew.)`},
 	}},
 	{"CP", "Capture", []Rule{
 		{"CP-01", `Nothing queued during capture runs until the graph is launched (captured kernels must not use texture or surface references; objects are fine; Capture's doc says so). Begin needs a stream that is not capturing and is not legacy.`},

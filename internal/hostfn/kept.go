@@ -11,12 +11,13 @@ func (h Handle) Kept() bool { return h&keptBit != 0 }
 // keptTable holds functions that stay until they are dropped: those of graphs' host nodes. Each run must be expected first,
 // so that it can be known how many are due, and a run that was swept does not happen.
 type keptTable struct {
-	slots Slots[keptFunc, *keptFunc]
+	slots Slots[Kept, *Kept]
 	open  atomic.Int64  // runs due or in progress
 	ended atomic.Uint64 // as Table.ended, for Observe
 }
 
-type keptFunc struct {
+// Kept is where a table keeps a function: part of something of its owner's, or by itself.
+type Kept struct {
 	Slot
 	fn  Func
 	due atomic.Int64 // runs expected and not started
@@ -24,8 +25,12 @@ type keptFunc struct {
 
 // Keep puts a function in the table that stays until Drop, and can run many times, several at once. It returns 0 if there
 // are 16 million.
-func (t *Table) Keep(fn Func) Handle {
-	h := t.kept.slots.Put(&keptFunc{fn: fn})
+func (t *Table) Keep(fn Func) Handle { return t.KeepIn(new(Kept), fn) }
+
+// KeepIn is Keep in a place of the caller's, which must not be used again before Drop.
+func (t *Table) KeepIn(k *Kept, fn Func) Handle {
+	k.fn = fn
+	h := t.kept.slots.Put(k)
 	if h == 0 {
 		return 0
 	}
@@ -49,7 +54,7 @@ func (t *Table) KeptLen() int { return t.kept.slots.Len() }
 
 // KeptFunc is the function of h, if Keep put it in and it is there still.
 func (t *Table) KeptFunc(h Handle) (Func, bool) {
-	if k := t.keptFunc(h); k != nil {
+	if k := t.find(h); k != nil {
 		return k.fn, true
 	}
 	return Func{}, false
@@ -58,7 +63,7 @@ func (t *Table) KeptFunc(h Handle) (Func, bool) {
 // Expect says that a kept function is about to be given to the driver for one more run. It reports false if its group is
 // closed; then there must be none.
 func (t *Table) Expect(h Handle) bool {
-	k := t.keptFunc(h)
+	k := t.find(h)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if k == nil || k.fn.Group.closed {
@@ -72,7 +77,7 @@ func (t *Table) Expect(h Handle) bool {
 
 // Unexpect takes back one Expect. It reports false if the run has been swept meanwhile.
 func (t *Table) Unexpect(h Handle) bool {
-	k := t.keptFunc(h)
+	k := t.find(h)
 	if k == nil || !k.begin() {
 		return false
 	}
@@ -82,7 +87,7 @@ func (t *Table) Unexpect(h Handle) bool {
 
 // StartKept begins a run of a kept function; FinishKept must follow if ok.
 func (t *Table) StartKept(h Handle) (fn Func, ok bool) {
-	k := t.keptFunc(h)
+	k := t.find(h)
 	if k == nil || !k.begin() {
 		return Func{}, false
 	}
@@ -95,12 +100,12 @@ func (t *Table) FinishKept() {
 	t.kept.ended.Add(1)
 }
 
-func (t *Table) keptFunc(h Handle) *keptFunc {
+func (t *Table) find(h Handle) *Kept {
 	return t.kept.slots.Get(uint64(h &^ keptBit))
 }
 
 // begin takes a run that is due.
-func (k *keptFunc) begin() bool {
+func (k *Kept) begin() bool {
 	for {
 		n := k.due.Load()
 		if n == 0 {
@@ -115,7 +120,7 @@ func (k *keptFunc) begin() bool {
 
 // sweepKept takes the runs of g's kept functions that are due, and returns a function for each. g is closed.
 func (t *Table) sweepKept(g *Group) (fns []Func) {
-	t.kept.slots.Each(func(_ uint64, k *keptFunc) bool {
+	t.kept.slots.Each(func(_ uint64, k *Kept) bool {
 		if k.fn.Group == g {
 			for k.begin() {
 				t.kept.open.Add(-1)
@@ -129,7 +134,7 @@ func (t *Table) sweepKept(g *Group) (fns []Func) {
 
 // EachDue calls visit for each kept function that is due to run, until it returns false.
 func (t *Table) EachDue(visit func(fn Func, times int) bool) {
-	t.kept.slots.Each(func(_ uint64, k *keptFunc) bool {
+	t.kept.slots.Each(func(_ uint64, k *Kept) bool {
 		n := int(k.due.Load())
 		return n == 0 || visit(k.fn, n)
 	})

@@ -189,9 +189,9 @@ func (m *State) askNext(o Op) (Answer, bool) {
 	switch {
 	case c == nil:
 		return 0, false
-	case c.condition == active, c.condition == ended:
+	case c.condition == active:
 		return CapturedEvent, true
-	case c.over():
+	case c.over(): // an H200 answers that the event is no good, until it is recorded anew
 		return Refused, true
 	}
 	return Mistaken, true
