@@ -99,7 +99,7 @@ func (g *Graph) ChildGraph(n GraphNode) (*Graph, error) {
 	if err := c.result(op, r); err != nil {
 		return nil, err
 	}
-	child := g.innerGraph(raw, embeddedGraph)
+	child := g.innerGraph(n, raw, embeddedGraph)
 	inner := &innerGraphs{graphs: []*Graph{child}}
 	if found.inner != nil {
 		inner.hosts = found.inner.hosts

@@ -146,6 +146,9 @@ func (x *GraphExec) setParams(n GraphNode, found node, l *lowering) error {
 	case st.updated && (t == driver.NodeHost || t == driver.NodeGraph):
 		return failf(l.op, ErrIllegalState, "the executable was updated as a whole, so it is not known which function the node has now; set it in the graph and Update again")
 	}
+	if t == driver.NodeHost && x.replaced(n) {
+		return failf(l.op, ErrIllegalState, "the embedded graph that n is in was replaced in the executable; set the child graph node again")
+	}
 	former := x.former(n, found, t)
 	if r := c.drv.drv.GraphExecNodeSetParams(c.raw, x.raw, found.raw, &l.params); r != driver.Success {
 		if r == driver.ErrorNotSupported && c.drv.version < 12020 {
@@ -160,6 +163,16 @@ func (x *GraphExec) setParams(n GraphNode, found node, l *lowering) error {
 	st.supersede(st.versions[n])
 	st.versions[n] = version{l.owner, l.hosts, st.launches}
 	return nil
+}
+
+// replaced reports whether n is in a child graph node that x was given another graph for. st.mu is held.
+func (x *GraphExec) replaced(n GraphNode) bool {
+	for t := n.of; t.inside != nil; t = t.inside {
+		if _, ok := x.state.versions[t.around]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // former are the functions that node n of x runs at a launch now. st.mu is held.

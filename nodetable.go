@@ -27,6 +27,7 @@ type nodeTable struct {
 	graph  *resource   // of the graph; of one inside a node, of the graph that has the node
 	kind   graphKind   // of the graph
 	inside *nodeTable  // that has the node that the graph is inside of; nil: it is in none
+	around GraphNode   // then: that node
 	gone   atomic.Bool // then: the node was removed
 }
 

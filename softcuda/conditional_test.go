@@ -176,10 +176,10 @@ func TestConditionalRefused(t *testing.T) {
 	g.want("set", g.GraphNodeSetParams(g.ctx, n, &driver.NodeParams{Type: driver.NodeConditional, Cond: &cond}), driver.ErrorNotSupported)
 	x := g.instantiate(raw, 0, 0)
 	var u driver.ExecUpdate
-	g.want("update", g.GraphExecUpdate(g.ctx, x, raw, &u), driver.ErrorNotSupported)
-	g.want("update", g.GraphExecUpdate(g.ctx, g.instantiate(g.graph(), 0, 0), raw, &u), driver.ErrorNotSupported)
-	g.want("update from a plain graph", g.GraphExecUpdate(g.ctx, x, g.graph(), &u), driver.ErrorNotSupported)
-	if u.Result != driver.UpdateNotSupported {
+	g.want("update", g.GraphExecUpdate(g.ctx, x, raw, &u), driver.Success)
+	g.want("update of a plain one", g.GraphExecUpdate(g.ctx, g.instantiate(g.graph(), 0, 0), raw, &u), driver.ErrorGraphExecUpdateFailure)
+	g.want("update from a plain graph", g.GraphExecUpdate(g.ctx, x, g.graph(), &u), driver.ErrorGraphExecUpdateFailure)
+	if u.Result != driver.UpdateTopologyChanged {
 		t.Errorf("result %d", u.Result)
 	}
 	g.want("disable", g.GraphNodeSetEnabled(g.ctx, x, n, false), driver.ErrorInvalidValue)

@@ -370,5 +370,6 @@ func TestGraphExecSetChild(t *testing.T) {
 	g.want("a node in it", g.GraphExecNodeSetParams(g.ctx, x, g.nodesOf(embedded)[0], hostNode(3)), 0)
 	g.run(x)
 	g.expect("launches", 1, 2, 3)
-	g.want("in the graph itself", g.GraphNodeSetParams(g.ctx, n, &driver.NodeParams{Type: driver.NodeGraph, Child: right}), driver.ErrorNotSupported)
+	g.want("in the graph itself", g.GraphNodeSetParams(g.ctx, n, &driver.NodeParams{Type: driver.NodeGraph, Child: right}), driver.Success)
+	g.want("itself", g.GraphNodeSetParams(g.ctx, n, &driver.NodeParams{Type: driver.NodeGraph, Child: raw}), driver.ErrorInvalidValue)
 }

@@ -208,6 +208,14 @@ func updateEmbedded(t *T) {
 	if st := t.Driver.Stats(); runs != [2]int{0, 1} || st.Waiting != 0 {
 		t.Errorf("runs %v, want 0 and 1; %d functions wait", runs, st.Waiting)
 	}
+	other := t.Graph()
+	t.Node(other, cuda.HostParams(func() { runs[0] += 10 }))
+	t.OK(x.SetParams(n, cuda.ChildGraphParams(other)))
+	t.Is(x.SetParams(nodes[0], cuda.HostParams(func() { runs[1] += 10 })), cuda.ErrIllegalState)
+	t.Run(x, s)
+	if st := t.Driver.Stats(); runs != [2]int{10, 1} || st.Waiting != 0 {
+		t.Errorf("runs %v, want 10 and 1; %d functions wait", runs, st.Waiting)
+	}
 }
 
 func setInGraph(t *T) {
