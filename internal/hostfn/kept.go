@@ -22,16 +22,58 @@ type keptTable struct {
 }
 
 type keptFunc struct {
-	fn  Func
-	due atomic.Int64 // runs expected and not started
+	fn      Func
+	runs    Runs
+	dropped func() // if not nil, called by Drop
+}
+
+// Runs counts the runs of a kept function that are expected and not started.
+type Runs interface {
+	Expect()
+	Take() bool // one of them, so that nobody else does; false: there is none
+	Due() int
+}
+
+// dueRuns are the Runs of a function of this table's own.
+type dueRuns struct{ n atomic.Int64 }
+
+func (r *dueRuns) Expect()  { r.n.Add(1) }
+func (r *dueRuns) Due() int { return int(r.n.Load()) }
+func (r *dueRuns) Take() bool {
+	for {
+		n := r.n.Load()
+		if n == 0 {
+			return false
+		}
+		if r.n.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
 }
 
 // Keep puts a function in the table that stays until Drop, and can run many times, several at once.
-func (t *Table) Keep(fn Func) Handle {
+func (t *Table) Keep(fn Func) Handle { return t.KeepRuns(fn, new(dueRuns), nil) }
+
+// KeepRuns is Keep for a function that is not started through the table: whoever runs it takes the run from runs, and tells of
+// its end with EndRuns. Drop calls dropped.
+func (t *Table) KeepRuns(fn Func, runs Runs, dropped func()) Handle {
 	h := Handle(t.kept.next.Add(1) | keptBit)
-	t.kept.byKey.Store(h, &keptFunc{fn: fn})
+	t.kept.byKey.Store(h, &keptFunc{fn, runs, dropped})
 	t.kept.n.Add(1)
 	return h
+}
+
+// ExpectRun counts a run of g that is neither of the table's own functions nor of a kept one. EndRuns must follow.
+func (t *Table) ExpectRun(g *Group) {
+	g.due.Add(1)
+	t.kept.open.Add(1)
+}
+
+// EndRuns counts the end of n runs of g that were expected and not started through the table.
+func (t *Table) EndRuns(g *Group, n int) {
+	g.due.Add(int64(-n))
+	t.kept.open.Add(int64(-n))
+	t.kept.ended.Add(uint64(n))
 }
 
 // Drop takes out a function that Keep put in. Its runs that are due will not happen.
@@ -39,9 +81,12 @@ func (t *Table) Drop(h Handle) {
 	if k, ok := t.kept.byKey.LoadAndDelete(h); ok {
 		t.kept.n.Add(-1)
 		k := k.(*keptFunc)
-		left := k.due.Swap(0)
-		k.fn.Group.due.Add(-left)
-		t.kept.open.Add(-left)
+		for k.begin() {
+			t.kept.open.Add(-1)
+		}
+		if k.dropped != nil {
+			k.dropped()
+		}
 	}
 }
 
@@ -57,8 +102,8 @@ func (t *Table) Expect(h Handle) bool {
 	if k == nil || k.fn.Group.closed {
 		return false
 	}
-	k.due.Add(1)
 	k.fn.Group.due.Add(1)
+	k.runs.Expect()
 	t.kept.open.Add(1)
 	return true
 }
@@ -96,16 +141,11 @@ func (t *Table) keptFunc(h Handle) *keptFunc {
 
 // begin takes a run that is due.
 func (k *keptFunc) begin() bool {
-	for {
-		n := k.due.Load()
-		if n == 0 {
-			return false
-		}
-		if k.due.CompareAndSwap(n, n-1) {
-			k.fn.Group.due.Add(-1)
-			return true
-		}
+	if !k.runs.Take() {
+		return false
 	}
+	k.fn.Group.due.Add(-1)
+	return true
 }
 
 // sweepKept takes the runs of g's kept functions that are due, and returns a function for each. g is closed.
@@ -126,7 +166,7 @@ func (t *Table) sweepKept(g *Group) (fns []Func) {
 func (t *Table) EachDue(visit func(fn Func, times int) bool) {
 	t.kept.byKey.Range(func(_, k any) bool {
 		f := k.(*keptFunc)
-		n := int(f.due.Load())
+		n := f.runs.Due()
 		return n == 0 || visit(f.fn, n)
 	})
 }
