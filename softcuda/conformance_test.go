@@ -5,6 +5,7 @@ import (
 
 	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/internal/cudatest"
+	"github.com/hostlaunch/cuda/internal/nativetest"
 	"github.com/hostlaunch/cuda/internal/testkernels"
 	"github.com/hostlaunch/cuda/softcuda"
 )
@@ -18,7 +19,9 @@ func TestConformance(t *testing.T) {
 		OpenChecked: func(opts ...cuda.Option) (*cuda.Driver, error) {
 			return softcuda.New(softcuda.Options{Devices: 2, Kernels: testkernels.Twins(), NoConcurrentManagedAccess: true}, opts...), nil
 		},
-		PTX:  testkernels.PTX,
-		Test: "TestConformance",
+		PTX:    testkernels.PTX,
+		Native: func(name string) cuda.NativeFunc { return cuda.NativeFunc(nativetest.ByName(name)) },
+		Noted:  nativetest.Noted,
+		Test:   "TestConformance",
 	})
 }

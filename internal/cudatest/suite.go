@@ -22,6 +22,11 @@ type Config struct {
 	OpenChecked func(...cuda.Option) (*cuda.Driver, error)
 	// PTX are those kernels.
 	PTX []byte
+	// Native is a function of internal/nativetest by its name: "add", "append", "note", "hold" or "sum". Noted is nativetest's.
+	Native func(name string) cuda.NativeFunc
+	Noted  func() (data uintptr, times int)
+	// Callback makes a C function `void f(void *)` that calls fn, in a program that can call C. It stays for good.
+	Callback func(fn func()) cuda.NativeFunc
 	// Test is the name of the test that calls Run, for cases that need a process of their own.
 	Test string
 }
@@ -45,6 +50,7 @@ func Cases() []Case {
 		callbackCases, attributeCases, contextCases, memOpCases,
 		managedCases, accessCases, greenCases,
 		captureCases, captureEndCases, hostNodeCases,
+		nativeCases, hostCopyCases,
 		reportCases, borrowCases,
 	)
 }
@@ -62,7 +68,10 @@ func required() int {
 }
 
 // Run runs the whole suite.
-func Run(t *testing.T, cfg Config) {
+func Run(t *testing.T, cfg Config) { RunSome(t, cfg, func(Case) bool { return true }) }
+
+// RunSome runs the cases that which picks.
+func RunSome(t *testing.T, cfg Config, which func(Case) bool) {
 	// Lazily loaded kernels would be loaded at their first launch, which can wait for a host function that runs.
 	t.Setenv("CUDA_MODULE_LOADING", "EAGER")
 	if runChild(t, cfg) {
@@ -70,6 +79,9 @@ func Run(t *testing.T, cfg Config) {
 	}
 	b := newBoard(t, cfg)
 	for _, c := range Cases() {
+		if !which(c) {
+			continue
+		}
 		t.Run(c.ID+"/"+c.Name, func(t *testing.T) {
 			t.Cleanup(func() {
 				if t.Failed() {
@@ -109,4 +121,10 @@ func runCase(t *testing.T, cfg Config, c Case, b *board) {
 	before := takeCensus(d)
 	t.Run("run", func(t *testing.T) { c.Run(&T{T: t, board: b, cfg: cfg}) })
 	before.compare(t, d)
+}
+
+// Native reports whether c is about native host functions or HostCopy.
+func (c Case) Native() bool {
+	is := func(other Case) bool { return c.ID == other.ID && c.Name == other.Name }
+	return slices.ContainsFunc(nativeCases, is) || slices.ContainsFunc(hostCopyCases, is)
 }
