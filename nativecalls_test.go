@@ -180,7 +180,7 @@ func TestNativeStuck(t *testing.T) {
 	if err := d.Close(); err != nil || count.Load() != 2 {
 		t.Errorf("Close: %v; %d ran", err, count.Load())
 	}
-	if d.natives.chunks != nil && len(d.natives.chunks) > 0 {
+	if len(d.natives.chunks) > 0 {
 		t.Errorf("%d chunks are left", len(d.natives.chunks))
 	}
 }

@@ -1,6 +1,8 @@
 package native
 
 // copyLevel says of what vectors the blocks of a copy are.
+//
+//lint:ignore U1000 the assembly reads it
 var copyLevel = processorLevel()
 
 const (

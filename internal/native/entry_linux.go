@@ -10,6 +10,3 @@ var cellEntryPC, copyFuncPC uintptr
 
 func cellEntry() uintptr { return cellEntryPC }
 func copyFunc() uintptr  { return copyFuncPC }
-
-// streamDefault is streamFrom, for the assembly.
-var streamDefault uintptr = streamFrom

@@ -16,8 +16,9 @@ TEXT copyFunc<>(SB), NOSPLIT, $0-0
 	MOVQ    CopyArgs_Src(DI), SI
 	MOVQ    CopyArgs_StreamFrom(DI), R8
 	MOVQ    CopyArgs_Dst(DI), DI
+	MOVL    $const_streamFrom, AX
 	TESTQ   R8, R8
-	CMOVQEQ ·streamDefault(SB), R8
+	CMOVQEQ AX, R8
 	CALL    ·moveC(SB)
 	RET
 

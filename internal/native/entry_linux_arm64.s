@@ -20,8 +20,7 @@ TEXT copyFunc<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVD  CopyArgs_StreamFrom(R0), R3
 	MOVD  CopyArgs_Dst(R0), R0
 	CBNZ  R3, told
-	MOVD  $·streamDefault(SB), R3
-	MOVD  (R3), R3
+	MOVD  $const_streamFrom, R3
 
 told:
 	BL    ·moveC(SB)
