@@ -27,7 +27,8 @@ type Driver struct {
 	resources registry
 	retired   retireList
 	capturing capturing
-	endings   tally // closed executables whose launches are not done
+	owners    owners
+	endings   tally // former parameters of executables that launches may use
 	pinned    pinnedRanges
 
 	calls atomic.Int64  // calls in progress, and closingBit once the shutdown has begun
@@ -240,6 +241,7 @@ func (d *Driver) finishQuiet() {
 		r.close()
 	}
 	<-d.endings.idle()
+	d.owners.finish()
 	d.retired.drain(false) // what graphs held
 	<-d.resources.left.idle()
 	<-d.notices.idle() // a Wait that its context ended has its event there still

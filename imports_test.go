@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"internal/nativetest":  {"internal/native"},
 	"internal/model":       {},
 	"internal/modeltest":   {"", "internal/model"},
+	"internal/graphtest":   {""},
 	"internal/bench":       {"", "libcuda", "internal/testkernels"},
 	"examples/":            {"", "anycuda", "softcuda"},
 }

@@ -147,6 +147,9 @@ func (b *GraphBuilder) hostLaunchNative(l nativeLaunch, opts []HostOption) error
 	if err != nil {
 		return err
 	}
+	if c.nodes.kind == bodyGraph {
+		return failf(l.op, ErrNotSupported, "the body of a conditional node cannot have host nodes")
+	}
 	if o == nil {
 		o = &hostOptions{native: l.fn}
 	}
@@ -155,6 +158,10 @@ func (b *GraphBuilder) hostLaunchNative(l nativeLaunch, opts []HostOption) error
 		return err
 	}
 	h := s.ctx.drv.natives.keep(call)
+	if h == 0 {
+		s.ctx.drv.natives.release(call, false)
+		return failf(l.op, ErrOutOfMemory, "there are 16 million host nodes; close graphs that are not needed")
+	}
 	if !c.keepNode(h) {
 		s.ctx.drv.funcs.Drop(h)
 		return failf(l.op, ErrNotBuilding, "the graph builder has ended")

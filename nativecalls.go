@@ -26,8 +26,9 @@ type nativeCalls struct {
 	chunks  []*nativeChunk
 	free    *nativeCall
 	used    int
-	backlog int         // number of the first of the ended calls that were taken off the list
-	armed   atomic.Bool // the timer is set, or looks
+	nodes   map[uint64]hostfn.Handle // of host nodes, by their cells' addresses
+	backlog int                      // number of the first of the ended calls that were taken off the list
+	armed   atomic.Bool              // the timer is set, or looks
 	timer   *time.Timer
 	pause   time.Duration // before it looks again
 	looks   tally         // the timer's looks, set or in progress
@@ -215,16 +216,37 @@ func (t *nativeCalls) endOnce(n *nativeCall, unsure bool) {
 	t.release(n, unsure)
 }
 
-// keep makes n a host node's, which runs any number of times until the handle is dropped.
+// keep makes n a host node's, which runs any number of times until the handle is dropped. It returns 0 if there are too many.
 func (t *nativeCalls) keep(n *nativeCall) hostfn.Handle {
 	n.kept = true
-	return t.drv.funcs.KeepRuns(n.fn, n, n.drop)
+	h := t.drv.funcs.KeepRuns(n.fn, n, n.drop)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.nodes == nil {
+		t.nodes = map[uint64]hostfn.Handle{}
+	}
+	if h != 0 {
+		t.nodes[uint64(n.cell.Address())] = h
+	}
+	return h
+}
+
+// hostOf is the handle of a host node's function, of what the driver was given with it: the handle itself, or the address of a
+// native function's cell; 0: neither.
+func (d *Driver) hostOf(data uint64) hostfn.Handle {
+	if h := hostfn.Handle(data); h.Kept() {
+		return h
+	}
+	d.natives.mu.Lock()
+	defer d.natives.mu.Unlock()
+	return d.natives.nodes[data]
 }
 
 // drop says that nothing is due to run n any more, nor will be. A run may still be in progress, if the context has failed.
 func (n *nativeCall) drop() {
 	n.all.mu.Lock()
 	n.dropped = true
+	delete(n.all.nodes, uint64(n.cell.Address()))
 	over := n.quiet()
 	n.all.mu.Unlock()
 	if over {

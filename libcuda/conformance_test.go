@@ -29,11 +29,12 @@ func TestNativeOnSoftware(t *testing.T) {
 
 func config(test string, open func(...cuda.Option) (*cuda.Driver, error)) cudatest.Config {
 	return cudatest.Config{
-		Open:     open,
-		PTX:      testkernels.PTX,
-		Native:   func(name string) cuda.NativeFunc { return cuda.NativeFunc(nativetest.ByName(name)) },
-		Noted:    nativetest.Noted,
-		Callback: func(fn func()) cuda.NativeFunc { return cuda.NativeFunc(purego.NewCallback(func(uintptr) { fn() })) },
-		Test:     test,
+		Open:           open,
+		PTX:            testkernels.PTX,
+		ConditionalPTX: testkernels.ConditionalPTX,
+		Native:         func(name string) cuda.NativeFunc { return cuda.NativeFunc(nativetest.ByName(name)) },
+		Noted:          nativetest.Noted,
+		Callback:       func(fn func()) cuda.NativeFunc { return cuda.NativeFunc(purego.NewCallback(func(uintptr) { fn() })) },
+		Test:           test,
 	}
 }

@@ -19,9 +19,10 @@ func TestConformance(t *testing.T) {
 		OpenChecked: func(opts ...cuda.Option) (*cuda.Driver, error) {
 			return softcuda.New(softcuda.Options{Devices: 2, Kernels: testkernels.Twins(), NoConcurrentManagedAccess: true}, opts...), nil
 		},
-		PTX:    testkernels.PTX,
-		Native: func(name string) cuda.NativeFunc { return cuda.NativeFunc(nativetest.ByName(name)) },
-		Noted:  nativetest.Noted,
-		Test:   "TestConformance",
+		PTX:            testkernels.PTX,
+		ConditionalPTX: testkernels.ConditionalPTX,
+		Native:         func(name string) cuda.NativeFunc { return cuda.NativeFunc(nativetest.ByName(name)) },
+		Noted:          nativetest.Noted,
+		Test:           "TestConformance",
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"log"
 	"math"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,13 +28,18 @@ func main() {
 	floorPath := flag.String("floor", "", "the compiled floor.cpp to compare with")
 	ptx := flag.String("ptx", "", "the file kernels.ptx, for the floor")
 	rounds := flag.Int("rounds", 15, "how often to repeat each measurement")
+	only := flag.String("only", "", "a regular expression: measure only what has such a name")
 	flag.Parse()
-	if err := run(*floorPath, *ptx, *rounds); err != nil {
+	which, err := regexp.Compile(*only)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := run(*floorPath, *ptx, *rounds, which); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(floorPath, ptx string, rounds int) error {
+func run(floorPath, ptx string, rounds int, which *regexp.Regexp) error {
 	drv, err := libcuda.Open()
 	if err != nil {
 		return err
@@ -55,6 +61,9 @@ func run(floorPath, ptx string, rounds int) error {
 	fmt.Printf("%s, CUDA %v, %s build, medians of %d rounds\n\n", b.dev.Name(), drv.Version(), libcuda.Build, rounds)
 	fmt.Print("| host functions | Go | C++ | ratio |\n|---|---|---|---|\n")
 	for _, m := range b.measurements() {
+		if !which.MatchString(m.name) {
+			continue
+		}
 		ours, floor, ratio, err := compare(m, ask, rounds)
 		if err != nil {
 			return err

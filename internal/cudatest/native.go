@@ -26,6 +26,8 @@ var nativeCases = []Case{
 	{ID: "HL-11", Name: "calls back into Go", Run: nativeCallsBack},
 	{ID: "HL-11", Name: "in a graph", Run: nativeInGraph},
 	{ID: "HL-11", Name: "data of a graph", Run: nativeGraphData},
+	{ID: "HL-11", Name: "nodes changed, removed, cloned", Run: nativeNodeChanged},
+	{ID: "GR-09", Name: "native functions by name", Run: nativeNodeNamed},
 	{ID: "HL-12", Name: "null address", Run: nativeNullAddress},
 	{ID: "HL-12", Name: "refused", Run: nativeRefused},
 	{ID: "HL-27", Name: "OnDone of native functions", Run: nativeOnDone},
@@ -403,6 +405,84 @@ func nativeGraphData(t *T) {
 	}
 	t.Sync(s)
 	t.Eventually("the data is let go of", func() bool { runtime.GC(); return gone.Load() && t.Driver.Stats().HostNodes == 0 })
+}
+
+// nativeNodeChanged: a node of a native function is changed, removed, cloned and embedded as others are; what does not run any
+// more is not waited for.
+func nativeNodeChanged(t *T) {
+	s := t.Stream()
+	count := &cuda.PinnedSlice[atomic.Uint64](t.Pinned(8))[0]
+	ran := 0
+	capture := func() (*cuda.Graph, cuda.GraphNode) {
+		g := t.Capture(func(b *cuda.GraphBuilder) error {
+			t.Native(b, "add", cuda.NativePointer(unsafe.Pointer(count)))
+			return nil
+		})
+		nodes, err := g.Nodes()
+		t.OK(err)
+		return g, nodes[0]
+	}
+	check := func(what string, g *cuda.Graph, native, closures int) {
+		t.Helper()
+		count.Store(0)
+		ran = 0
+		x := t.Exec(g)
+		t.OK(x.Launch(s))
+		t.OK(x.Launch(s))
+		t.Sync(s)
+		if int(count.Load()) != native || ran != closures {
+			t.Errorf("%s: two launches ran it %d times, and the Go function %d times; want %d and %d", what, count.Load(), ran, native, closures)
+		}
+		if st := t.Driver.Stats(); st.Waiting != 0 || st.Running != 0 {
+			t.Errorf("%s: %d wait and %d run", what, st.Waiting, st.Running)
+		}
+	}
+	g, n := capture()
+	clone, err := g.Clone()
+	t.OK(err)
+	t.Cleanup(func() { clone.Close() })
+	parent, err := t.Device(0).NewGraph()
+	t.OK(err)
+	t.Cleanup(func() { parent.Close() })
+	t.Node(parent, cuda.ChildGraphParams(g))
+	t.Node(parent, cuda.ChildGraphParams(g))
+	check("as captured", g, 2, 0)
+	t.OK(g.SetParams(n, cuda.HostParams(func() { ran++ })))
+	check("changed", g, 0, 2)
+	check("cloned before", clone, 2, 0)
+	check("embedded twice before", parent, 4, 0)
+	removed, n := capture()
+	t.OK(removed.RemoveNode(n))
+	check("removed", removed, 0, 0)
+	updated, n := capture()
+	x := t.Exec(updated)
+	t.OK(x.SetParams(n, cuda.HostParams(func() { ran++ })))
+	count.Store(0)
+	ran = 0
+	t.OK(x.Launch(s))
+	t.Sync(s)
+	if st := t.Driver.Stats(); count.Load() != 0 || ran != 1 || st.Waiting != 0 {
+		t.Errorf("an executable's node changed: ran %d times, the Go function %d times; %d wait", count.Load(), ran, st.Waiting)
+	}
+}
+
+func nativeNodeNamed(t *T) {
+	g := t.Capture(func(b *cuda.GraphBuilder) error {
+		t.Native(b, "note", cuda.NativeData{}, cuda.Name("the decoder"))
+		t.Native(b, "note", cuda.NativeData{})
+		return cuda.HostCopy(b, cuda.HostSlice(make([]byte, 8)), cuda.HostSlice(make([]byte, 8)))
+	})
+	var dot strings.Builder
+	err := g.DOT(&dot)
+	if errors.Is(err, cuda.ErrNotSupported) {
+		t.Skip("needs a driver of CUDA 12.3")
+	}
+	t.OK(err)
+	for _, name := range []string{"the decoder", "native function 0x", "HostCopy", "native.go:"} {
+		if !strings.Contains(dot.String(), name) {
+			t.Errorf("the picture has no %q:\n%s", name, dot.String())
+		}
+	}
 }
 
 func nativeNullAddress(t *T) {

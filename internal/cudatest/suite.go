@@ -27,6 +27,8 @@ type Config struct {
 	Noted  func() (data uintptr, times int)
 	// Callback makes a C function `void f(void *)` that calls fn, in a program that can call C. It stays for good.
 	Callback func(fn func()) cuda.NativeFunc
+	// ConditionalPTX are kernels that set conditions of graphs, which drivers before CUDA 12.3 cannot load.
+	ConditionalPTX []byte
 	// Test is the name of the test that calls Run, for cases that need a process of their own.
 	Test string
 }
@@ -49,7 +51,7 @@ func Cases() []Case {
 		waitCases,
 		callbackCases, attributeCases, contextCases, memOpCases,
 		managedCases, accessCases, greenCases,
-		captureCases, captureEndCases, hostNodeCases,
+		captureCases, captureEndCases, captureBesideCases, hostNodeCases, graphNodeCases, graphLifeCases, graphChangeCases, graphCondCases,
 		nativeCases, hostCopyCases,
 		reportCases, borrowCases,
 	)

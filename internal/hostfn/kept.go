@@ -1,9 +1,6 @@
 package hostfn
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // keptBit marks the handles of functions that stay in the table.
 const keptBit = 1 << (indexBits + 31)
@@ -14,17 +11,17 @@ func (h Handle) Kept() bool { return h&keptBit != 0 }
 // keptTable holds functions that stay until they are dropped: those of graphs' host nodes. Each run must be expected first,
 // so that it can be known how many are due, and a run that was swept does not happen.
 type keptTable struct {
-	next  atomic.Uint64
-	byKey sync.Map // Handle -> *keptFunc; reading takes no lock
-	n     atomic.Int64
+	slots Slots[keptFunc, *keptFunc]
 	open  atomic.Int64  // runs due or in progress
 	ended atomic.Uint64 // as Table.ended, for Observe
 }
 
 type keptFunc struct {
+	Slot
 	fn      Func
 	runs    Runs
-	dropped func() // if not nil, called by Drop
+	own     dueRuns // for runs
+	dropped func()  // if not nil, called by Drop
 }
 
 // Runs counts the runs of a kept function that are expected and not started.
@@ -51,16 +48,26 @@ func (r *dueRuns) Take() bool {
 	}
 }
 
-// Keep puts a function in the table that stays until Drop, and can run many times, several at once.
-func (t *Table) Keep(fn Func) Handle { return t.KeepRuns(fn, new(dueRuns), nil) }
+// Keep puts a function in the table that stays until Drop, and can run many times, several at once. It returns 0 if there
+// are 16 million.
+func (t *Table) Keep(fn Func) Handle {
+	k := &keptFunc{fn: fn}
+	k.runs = &k.own
+	return t.keep(k)
+}
 
 // KeepRuns is Keep for a function that is not started through the table: whoever runs it takes the run from runs, and tells of
 // its end with EndRuns. Drop calls dropped.
 func (t *Table) KeepRuns(fn Func, runs Runs, dropped func()) Handle {
-	h := Handle(t.kept.next.Add(1) | keptBit)
-	t.kept.byKey.Store(h, &keptFunc{fn, runs, dropped})
-	t.kept.n.Add(1)
-	return h
+	return t.keep(&keptFunc{fn: fn, runs: runs, dropped: dropped})
+}
+
+func (t *Table) keep(k *keptFunc) Handle {
+	h := t.kept.slots.Put(k)
+	if h == 0 {
+		return 0
+	}
+	return Handle(h | keptBit)
 }
 
 // ExpectRun counts a run of g that is neither of the table's own functions nor of a kept one. EndRuns must follow.
@@ -76,22 +83,32 @@ func (t *Table) EndRuns(g *Group, n int) {
 	t.kept.ended.Add(uint64(n))
 }
 
-// Drop takes out a function that Keep put in. Its runs that are due will not happen.
-func (t *Table) Drop(h Handle) {
-	if k, ok := t.kept.byKey.LoadAndDelete(h); ok {
-		t.kept.n.Add(-1)
-		k := k.(*keptFunc)
-		for k.begin() {
-			t.kept.open.Add(-1)
-		}
-		if k.dropped != nil {
-			k.dropped()
-		}
+// Drop takes out a function that Keep put in. Its runs that are due will not happen: it returns how many.
+func (t *Table) Drop(h Handle) (fn Func, due int) {
+	k := t.kept.slots.Take(uint64(h &^ keptBit))
+	if k == nil {
+		return Func{}, 0
 	}
+	for k.begin() {
+		t.kept.open.Add(-1)
+		due++
+	}
+	if k.dropped != nil {
+		k.dropped()
+	}
+	return k.fn, due
 }
 
 // KeptLen is how many functions Keep put in that Drop has not taken out.
-func (t *Table) KeptLen() int { return int(t.kept.n.Load()) }
+func (t *Table) KeptLen() int { return t.kept.slots.Len() }
+
+// KeptFunc is the function of h, if Keep put it in and it is there still.
+func (t *Table) KeptFunc(h Handle) (Func, bool) {
+	if k := t.keptFunc(h); k != nil {
+		return k.fn, true
+	}
+	return Func{}, false
+}
 
 // Expect says that a kept function is about to be given to the driver for one more run. It reports false if its group is
 // closed; then there must be none.
@@ -134,9 +151,7 @@ func (t *Table) FinishKept() {
 }
 
 func (t *Table) keptFunc(h Handle) *keptFunc {
-	k, _ := t.kept.byKey.Load(h)
-	f, _ := k.(*keptFunc)
-	return f
+	return t.kept.slots.Get(uint64(h &^ keptBit))
 }
 
 // begin takes a run that is due.
@@ -150,8 +165,8 @@ func (k *keptFunc) begin() bool {
 
 // sweepKept takes the runs of g's kept functions that are due, and returns a function for each. g is closed.
 func (t *Table) sweepKept(g *Group) (fns []Func) {
-	t.kept.byKey.Range(func(_, k any) bool {
-		if k := k.(*keptFunc); k.fn.Group == g {
+	t.kept.slots.Each(func(_ uint64, k *keptFunc) bool {
+		if k.fn.Group == g {
 			for k.begin() {
 				t.kept.open.Add(-1)
 				fns = append(fns, k.fn)
@@ -164,9 +179,8 @@ func (t *Table) sweepKept(g *Group) (fns []Func) {
 
 // EachDue calls visit for each kept function that is due to run, until it returns false.
 func (t *Table) EachDue(visit func(fn Func, times int) bool) {
-	t.kept.byKey.Range(func(_, k any) bool {
-		f := k.(*keptFunc)
-		n := f.runs.Due()
-		return n == 0 || visit(f.fn, n)
+	t.kept.slots.Each(func(_ uint64, k *keptFunc) bool {
+		n := k.runs.Due()
+		return n == 0 || visit(k.fn, n)
 	})
 }
