@@ -34,6 +34,7 @@ type Queue interface {
 	Batch(ops ...MemOp) error
 
 	hostLaunch(fn func(), site uintptr, opts []HostOption) error
+	hostLaunchNative(l nativeLaunch, opts []HostOption) error
 	copyToHost(op string, dst hostRange, src *Buffer) error
 	copyToDevice(op string, dst *Buffer, src hostRange) error
 }

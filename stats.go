@@ -24,6 +24,7 @@ func (d *Driver) Stats() Stats {
 		return Stats{}
 	}
 	var st Stats
+	begun, running := d.natives.begun() // native functions count below as waiting until they are collected
 	for _, c := range d.allContexts() {
 		st.Waiting += d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks)
 		if c.own {
@@ -31,6 +32,7 @@ func (d *Driver) Stats() Stats {
 		}
 	}
 	st.Running = max(d.funcs.Len()-st.Waiting, 0)
+	st.Waiting, st.Running = max(st.Waiting-begun, 0), st.Running+running
 	st.HostNodes, st.UserObjects = d.funcs.KeptLen(), d.owners.slots.Len()
 	for _, r := range d.resources.all() {
 		switch r.kind {
