@@ -29,6 +29,7 @@ type execState struct {
 type version struct {
 	owner *owner
 	hosts []hostfn.Handle
+	first []hostfn.Handle // that the node had when the executable was made
 	since uint64
 }
 
@@ -92,11 +93,14 @@ func (x *execState) launched(s *Stream) {
 }
 
 // replace has launches run other functions in place of former ones. mu is held.
-func (x *execState) replace(former, now []hostfn.Handle) {
+func (x *execState) replace(former, now []hostfn.Handle) { x.hosts = replaced(x.hosts, former, now) }
+
+// replaced is list with now in place of former.
+func replaced(list, former, now []hostfn.Handle) []hostfn.Handle {
 	for _, h := range former {
-		if i := slices.Index(x.hosts, h); i >= 0 {
-			x.hosts = slices.Delete(x.hosts, i, i+1)
+		if i := slices.Index(list, h); i >= 0 {
+			list = slices.Delete(list, i, i+1)
 		}
 	}
-	x.hosts = append(x.hosts, now...)
+	return append(list, now...)
 }

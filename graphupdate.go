@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"slices"
+
 	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/hostfn"
 )
@@ -160,9 +162,25 @@ func (x *GraphExec) setParams(n GraphNode, found node, l *lowering) error {
 	if st.versions == nil {
 		st.versions = map[GraphNode]version{}
 	}
-	st.supersede(st.versions[n])
-	st.versions[n] = version{l.owner, l.hosts, st.launches}
+	was, set := st.versions[n]
+	if !set {
+		was.first = former
+	}
+	st.supersede(was)
+	x.forgetInside(n)
+	st.versions[n] = version{l.owner, l.hosts, was.first, st.launches}
 	return nil
+}
+
+// forgetInside gives up the versions of nodes inside n, whose graph was replaced. st.mu is held.
+func (x *GraphExec) forgetInside(n GraphNode) {
+	for inner, v := range x.state.versions {
+		if inner.of.around == n {
+			x.forgetInside(inner)
+			x.state.supersede(v)
+			delete(x.state.versions, inner)
+		}
+	}
 }
 
 // replaced reports whether n is in a child graph node that x was given another graph for. st.mu is held.
@@ -177,6 +195,26 @@ func (x *GraphExec) replaced(n GraphNode) bool {
 
 // former are the functions that node n of x runs at a launch now. st.mu is held.
 func (x *GraphExec) former(n GraphNode, found node, t driver.NodeType) []hostfn.Handle {
+	hosts := x.formerOwn(n, found, t)
+	if t == driver.NodeGraph {
+		hosts = x.formerInside(n, slices.Clone(hosts))
+	}
+	return hosts
+}
+
+// formerInside is hosts, those of the graph that was embedded in n, as nodes of that graph have been set since.
+func (x *GraphExec) formerInside(n GraphNode, hosts []hostfn.Handle) []hostfn.Handle {
+	for inner, v := range x.state.versions {
+		if inner.of.around == n {
+			hosts = replaced(hosts, v.first, v.hosts)
+			hosts = x.formerInside(inner, hosts)
+		}
+	}
+	return hosts
+}
+
+// formerOwn are the functions that n was given last.
+func (x *GraphExec) formerOwn(n GraphNode, found node, t driver.NodeType) []hostfn.Handle {
 	if v, ok := x.state.versions[n]; ok {
 		return v.hosts
 	}
