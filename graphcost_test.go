@@ -54,3 +54,39 @@ func BenchmarkAddHostNode(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/node")
 }
+
+func BenchmarkCaptureHostNode(b *testing.B) {
+	impl := new(recapturing)
+	d, err := NewDriver(impl)
+	if err != nil {
+		b.Fatal(err)
+	}
+	dev, err := d.Device(0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	builder, err := dev.NewGraphBuilder()
+	if err != nil {
+		b.Fatal(err)
+	}
+	fn := func() {}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := builder.Begin(CaptureRelaxed); err != nil {
+			b.Fatal(err)
+		}
+		for range 2000 {
+			if err := HostLaunch(builder, fn); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.StopTimer()
+		g, err := builder.End()
+		if err != nil {
+			b.Fatal(err)
+		}
+		g.Close()
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2000, "ns/node")
+}

@@ -15,8 +15,10 @@ import (
 	"io"
 	"log"
 	"math"
+	"os"
 	"os/exec"
 	"regexp"
+	"runtime/pprof"
 	"slices"
 	"strings"
 
@@ -29,7 +31,15 @@ func main() {
 	ptx := flag.String("ptx", "", "the file kernels.ptx, for the floor")
 	rounds := flag.Int("rounds", 15, "how often to repeat each measurement")
 	only := flag.String("only", "", "a regular expression: measure only what has such a name")
+	profile := flag.String("cpuprofile", "", "a file to write a CPU profile to")
 	flag.Parse()
+	if *profile != "" {
+		stop, err := startProfile(*profile)
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer stop()
+	}
 	which, err := regexp.Compile(*only)
 	if err != nil {
 		log.Fatal(err)
@@ -71,6 +81,21 @@ func run(floorPath, ptx string, rounds int, which *regexp.Regexp) error {
 		fmt.Printf("| %s | %.0f ns | %.0f ns | %.2f |\n", m.title, ours, floor, ratio)
 	}
 	return b.allocations()
+}
+
+// startProfile profiles the processor until stop is called.
+func startProfile(path string) (stop func(), err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		f.Close()
+	}, nil
 }
 
 // measurement is one figure, in ns: ours by measure, and the floor's by its name.
