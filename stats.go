@@ -14,6 +14,9 @@ type Stats struct {
 	Contexts                 int   // made by NewContext and not closed
 
 	ManagedBuffers, GreenContexts int
+	PinnedPools                   int
+	Copies                        int   // to and from ordinary memory, in progress
+	StagingBytes                  int64 // pinned memory that such copies go through; it stays for later ones
 	ManagedBytes                  int64
 }
 
@@ -25,6 +28,8 @@ func (d *Driver) Stats() Stats {
 	var st Stats
 	for _, c := range d.allContexts() {
 		st.Waiting += d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks)
+		st.Copies += int(c.copies.Load())
+		st.StagingBytes += c.stagings.size()
 		if c.own {
 			st.Contexts++
 		}
@@ -48,6 +53,9 @@ func (d *Driver) Stats() Stats {
 			st.DeviceBytes += r.bytes
 		case "PinnedBuffer":
 			st.PinnedBuffers++
+			st.PinnedBytes += r.bytes
+		case "PinnedPool":
+			st.PinnedPools++
 			st.PinnedBytes += r.bytes
 		case "ManagedBuffer":
 			st.ManagedBuffers++

@@ -1,0 +1,201 @@
+package cuda
+
+import (
+	"time"
+	"unsafe"
+)
+
+// piece is what a worker copies at a time.
+type piece struct {
+	l      *lease
+	c      *chunk
+	off, n uintptr // of the copy's bytes
+	first  bool    // of its copy
+}
+
+// hire starts a worker if nobody is there to see what has been added. mu is held.
+func (st *staging) hire() {
+	if st.workers == 0 && len(st.leases) > 0 {
+		st.startWorker()
+	}
+}
+
+func (st *staging) startWorker() {
+	st.workers++
+	st.calm.add()
+	go st.work()
+}
+
+// work copies what is due until there is nothing to do any more. One worker stays as long as a copy is in progress; others join
+// it when there is more than one can do, and leave when there has been nothing for them for a while.
+//
+// It calls nothing that could wait for the driver. In particular it frees nothing: see arena, and retireList.
+func (st *staging) work() {
+	defer st.calm.done()
+	d := st.ctx.drv.drv
+	idleSince := time.Now()
+	for {
+		p, ok := st.takePiece()
+		if ok {
+			st.copyPiece(p)
+			st.copied(p)
+			idleSince = time.Now()
+			continue
+		}
+		idle := time.Since(idleSince)
+		if st.leave(idle) {
+			return
+		}
+		d.HostPause(copyPatience(idle))
+		st.back()
+	}
+}
+
+// takePiece finds something that can be copied now. Leases have their turns.
+func (st *staging) takePiece() (p piece, ok bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for i := 0; i < len(st.leases); {
+		l := st.leases[(st.turn+i)%len(st.leases)]
+		n := len(st.leases)
+		st.settle(l)
+		if len(st.leases) < n { // it ended
+			continue
+		}
+		if p, ok = st.hand(l); ok {
+			st.turn = (st.turn + i + 1) % len(st.leases)
+			if st.pausing == 0 && st.workers < st.tune.threads && st.due() {
+				st.startWorker()
+			}
+			return p, true
+		}
+		i++
+	}
+	return piece{}, false
+}
+
+// hand gives out the next piece of l, if its chunk's turn has come. mu is held.
+func (st *staging) hand(l *lease) (piece, bool) {
+	for st.failed == nil && l.handed < len(l.chunks) {
+		c := l.chunks[l.handed]
+		if !l.ready(l.handed, c) {
+			break
+		}
+		if c.void {
+			c.left = 0
+			l.handed++
+			l.advance()
+			continue
+		}
+		p := piece{l: l, c: c, off: c.off + c.given, n: min(st.tune.pieceOf(c.n), c.n-c.given), first: !c.job.begun}
+		c.job.begun = true
+		c.out++
+		if c.given += p.n; c.given == c.n {
+			l.handed++
+		}
+		return p, true
+	}
+	return piece{}, false
+}
+
+// ready reports whether l's i'th chunk can be copied: to the host, the device has filled its slot; to the device, the slot is
+// free, since the chunk that had it is done.
+func (l *lease) ready(i int, c *chunk) bool {
+	if c.job.toHost {
+		return reached(l.pair.device, l.first+uint32(i)+1)
+	}
+	return i < len(l.slots)
+}
+
+// due reports whether there is more to copy right now. mu is held.
+func (st *staging) due() bool {
+	for _, l := range st.leases {
+		if l.handed < len(l.chunks) && l.ready(l.handed, l.chunks[l.handed]) {
+			return true
+		}
+	}
+	return false
+}
+
+// pieceOf is the size of a worker's piece of a chunk: so that all have some of a large one, and a small one goes to few.
+func (t *stagingTune) pieceOf(n uintptr) uintptr {
+	const least = 128 << 10
+	return max(roundUp(min(n/uintptr(max(t.threads, 1)), t.part), arenaUnit), least)
+}
+
+// copyPiece copies p between its slot and the program's memory.
+func (st *staging) copyPiece(p piece) {
+	d, job := st.ctx.drv.drv, p.c.job
+	if p.first && job.toHost && job.host.n == 1 {
+		d.HostPrepare(job.host.ptr, job.host.width)
+	}
+	for off, left := p.off, p.n; left > 0; {
+		at, n := job.host.at(off)
+		n = min(n, left)
+		slot := unsafe.Add(p.c.slot, off-p.c.off)
+		if job.toHost {
+			d.HostMemcpy(at, slot, n)
+		} else {
+			d.HostMemcpy(slot, at, n)
+		}
+		off, left = off+n, left-n
+	}
+}
+
+// copied notes that p has been copied, and tells the device if a chunk is done.
+func (st *staging) copied(p piece) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	p.c.out--
+	p.c.left -= p.n
+	if p.c.job.toHost {
+		p.c.job.done.Add(int64(p.n))
+	}
+	if st.failed == nil {
+		p.l.advance()
+	}
+	st.settle(p.l)
+}
+
+// advance tells the device which chunks the workers are through with. Pieces may be done in any order; what is told is in
+// order. mu is held.
+func (l *lease) advance() {
+	for {
+		i := int(l.copied - l.first)
+		if i >= len(l.chunks) || l.chunks[i].left > 0 {
+			return
+		}
+		l.copied++
+		l.pair.host.Store(l.copied)
+	}
+}
+
+// leave reports whether a worker is to go that has been idle for so long: with the last copy, or when another worker looks on.
+// Otherwise it is about to pause, and back must follow.
+func (st *staging) leave(idle time.Duration) bool {
+	const patient = 2 * time.Millisecond
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if len(st.leases) == 0 || idle > patient && st.workers > 1 {
+		st.workers--
+		return true
+	}
+	st.pausing++
+	return false
+}
+
+func (st *staging) back() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.pausing--
+}
+
+// copyPatience is how long a worker pauses that has been idle for so long. In the beginning it goes on looking, then it looks
+// every few microseconds, and at last a sixteenth of the time so far, as when the stream has other work before the copy.
+func copyPatience(idle time.Duration) time.Duration {
+	const spin, least, most = 20 * time.Microsecond, 5 * time.Microsecond, time.Millisecond
+	if idle < spin {
+		return 0
+	}
+	return min(max(idle/16, least), most)
+}
