@@ -223,7 +223,7 @@ func (st *staging) newLease(s *Stream, want, n uintptr) (*lease, driver.Result) 
 
 // fill gets slots for l: as many as a copy of n bytes has use for, of want bytes, if most allows it.
 func (st *staging) fill(l *lease, want, n, most uintptr) (r driver.Result) {
-	const least = 64 << 10
+	least := min(64<<10, st.mem.limit)
 	for size := want; ; size = max(roundUp(size/2, arenaUnit), min(least, want)) {
 		slots := max(st.tune.slots, 1)
 		if n > want { // large copies do with one slot less rather than with smaller ones

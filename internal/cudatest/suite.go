@@ -45,6 +45,7 @@ func Cases() []Case {
 		callbackCases, attributeCases, contextCases, memOpCases,
 		managedCases, accessCases, greenCases,
 		captureCases, captureEndCases, hostNodeCases,
+		stagedCases, pinnedCases,
 		reportCases, borrowCases,
 	)
 }
