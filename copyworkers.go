@@ -33,21 +33,22 @@ func (st *staging) startWorker() {
 func (st *staging) work() {
 	defer st.calm.done()
 	d := st.ctx.drv.drv
-	idleSince := time.Now()
+	idleSince, looks := time.Now(), 0
 	for {
 		p, ok := st.takePiece()
 		if ok {
 			st.copyPiece(p)
 			st.copied(p)
-			idleSince = time.Now()
+			idleSince, looks = time.Now(), 0
 			continue
 		}
 		idle := time.Since(idleSince)
 		if st.leave(idle) {
 			return
 		}
-		d.HostPause(copyPatience(idle))
+		d.HostPause(copyPatience(idle, looks))
 		st.back()
+		looks++
 	}
 }
 
@@ -190,11 +191,12 @@ func (st *staging) back() {
 	st.pausing--
 }
 
-// copyPatience is how long a worker pauses that has been idle for so long. In the beginning it goes on looking, then it looks
-// every few microseconds, and at last a sixteenth of the time so far, as when the stream has other work before the copy.
-func copyPatience(idle time.Duration) time.Duration {
-	const spin, least, most = 20 * time.Microsecond, 5 * time.Microsecond, time.Millisecond
-	if idle < spin {
+// copyPatience is how long a worker pauses that has been idle for so long and has looked so often. In the beginning it goes on
+// looking, but not for ever if time stands still, as it may under synctest; then it looks every few microseconds, and at last
+// pauses for a sixteenth of the time so far, as when the stream has other work before the copy.
+func copyPatience(idle time.Duration, looks int) time.Duration {
+	const spin, spins, least, most = 20 * time.Microsecond, 100, 5 * time.Microsecond, time.Millisecond
+	if idle < spin && looks < spins {
 		return 0
 	}
 	return min(max(idle/16, least), most)

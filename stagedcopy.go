@@ -57,6 +57,9 @@ func (st *staging) begin(toHost bool, host rows, o *copyOptions) *stagedCopy {
 	st.ctx.drv.copies.add()
 	st.ctx.copies.Add(1)
 	st.ctx.drv.drv.WatchContext(st.ctx.raw)
+	if r := st.ctx.lost(); r != driver.Success { // perhaps before st was there to be told
+		st.fail(st.ctx.lostError("copy", r))
+	}
 	return job
 }
 
