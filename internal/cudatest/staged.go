@@ -28,6 +28,7 @@ var stagedCases = []Case{
 	{ID: "CY-04", Name: "eight streams at once", Run: stagedStreams},
 	{ID: "CY-04", Name: "many callers on one stream", Run: stagedCallers},
 	{ID: "CY-05", Name: "sixteen streams share a pool that is too small", Run: stagedShare},
+	{ID: "CY-04", Name: "two streams with the same slots", Run: stagedSameSlots},
 	{ID: "CY-05", Name: "a held stream holds no other up", Run: stagedBesideHeld},
 	{ID: "CY-05", Name: "while a host function runs", Run: stagedBesideHostFunction},
 	{ID: "CY-06", Name: "context lost in the middle", Child: true, Run: stagedLost},
@@ -427,6 +428,43 @@ func stagedShare(t *T) {
 		t.Errorf("the pool is not free again: %v, %v", ok, err)
 	} else {
 		b.Release()
+	}
+}
+
+// stagedSameSlots has a stream that comes to its copy at once share the slots of one that comes late.
+func stagedSameSlots(t *T) {
+	const n, late = 60_000, 6
+	pool, early := t.Pool(512<<10), t.Stream()
+	var streams []*cuda.Stream
+	var bufs []*cuda.Buffer
+	var dst [][]byte
+	for i := range late + 1 {
+		s, b := t.Stream(), t.Buffer(n)
+		t.OK(s.Memset(b, byte(i+1)))
+		t.Sync(s)
+		streams, bufs = append(streams, s), append(bufs, b)
+	}
+	toHost := func(s *cuda.Stream, i int) {
+		dst = append(dst, make([]byte, n))
+		t.OK(cuda.CopyToHost(s, dst[len(dst)-1], bufs[i], cuda.Staging(pool)))
+	}
+	var want []byte
+	for i := range late {
+		t.Spin(streams[i], 30*time.Millisecond)
+		for range min(i, 1) + 1 { // the first has least to do
+			toHost(streams[i], i)
+			want = append(want, byte(i+1))
+		}
+	}
+	toHost(early, late)
+	want = append(want, late+1)
+	for _, s := range append(streams, early) {
+		t.Sync(s)
+	}
+	for k, d := range dst {
+		if bytes.Count(d, want[k:k+1]) != n {
+			t.Errorf("copy %d has other bytes", k)
+		}
 	}
 }
 
