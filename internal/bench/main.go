@@ -1,10 +1,13 @@
-// Command bench compares host functions of this library with a C++ program that calls the driver itself, side by side in one
+// Command bench compares host functions and copies of this library with a C++ program that calls the driver itself, side by side in one
 // run, and prints a table of ratios. It needs a GPU:
 //
 //	nvcc -O3 -o floor internal/bench/floor/floor.cpp -lcuda
 //	go run ./internal/bench -floor ./floor -ptx internal/testkernels/kernels.ptx
 //
-// Without -floor it prints the library's own figures. Each measurement is repeated, library and floor in turn, and the medians
+// Without -floor it prints the library's own figures. -what chooses the tables, and -largest the largest copy. The environment's
+// HOSTLAUNCH_STAGING sets how copies are staged, as in "chunk=8M,least=256K,slots=4,threads=8,part=2M,ring=128M".
+//
+// Each measurement is repeated, library and floor in turn, and the medians
 // are compared.
 package main
 
@@ -26,14 +29,23 @@ func main() {
 	log.SetFlags(0)
 	floorPath := flag.String("floor", "", "the compiled floor.cpp to compare with")
 	ptx := flag.String("ptx", "", "the file kernels.ptx, for the floor")
-	rounds := flag.Int("rounds", 15, "how often to repeat each measurement")
+	var o choice
+	flag.IntVar(&o.rounds, "rounds", 15, "how often to repeat each measurement")
+	flag.StringVar(&o.what, "what", "functions,copies", "the tables to print")
+	flag.IntVar(&o.largest, "largest", 4096, "the largest copy, in MiB")
 	flag.Parse()
-	if err := run(*floorPath, *ptx, *rounds); err != nil {
+	if err := run(*floorPath, *ptx, o); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(floorPath, ptx string, rounds int) error {
+// choice is what to measure.
+type choice struct {
+	what            string
+	rounds, largest int
+}
+
+func run(floorPath, ptx string, o choice) error {
 	drv, err := libcuda.Open()
 	if err != nil {
 		return err
@@ -52,7 +64,24 @@ func run(floorPath, ptx string, rounds int) error {
 		defer f.stop()
 		ask = f.ask
 	}
-	fmt.Printf("%s, CUDA %v, %s build, medians of %d rounds\n\n", b.dev.Name(), drv.Version(), libcuda.Build, rounds)
+	fmt.Printf("%s, CUDA %v, %s build, medians of %d rounds\n\n", b.dev.Name(), drv.Version(), libcuda.Build, o.rounds)
+	if strings.Contains(o.what, "functions") {
+		if err := b.functions(ask, o.rounds); err != nil {
+			return err
+		}
+	}
+	if !strings.Contains(o.what, "copies") {
+		return nil
+	}
+	c, err := newCopies(b, o.largest<<20, o.rounds)
+	if err != nil {
+		return err
+	}
+	return c.run(ask)
+}
+
+// functions prints the table of host functions.
+func (b *bench) functions(ask func(string) (float64, error), rounds int) error {
 	fmt.Print("| host functions | Go | C++ | ratio |\n|---|---|---|---|\n")
 	for _, m := range b.measurements() {
 		ours, floor, ratio, err := compare(m, ask, rounds)
