@@ -11,6 +11,8 @@ type piece struct {
 	c      *chunk
 	off, n uintptr // of the copy's bytes
 	first  bool    // of its copy
+	after  uint32  // the device is not that far: what its word must come to first
+	early  bool    // that is so
 }
 
 // hire starts a worker if nobody is there to see what has been added. mu is held.
@@ -35,10 +37,9 @@ func (st *staging) work() {
 	d := st.ctx.drv.drv
 	idleSince, looks := time.Now(), 0
 	for {
-		p, ok := st.takePiece()
+		p, ok := st.takePiece(true)
 		if ok {
 			st.copyPiece(p)
-			st.copied(p)
 			idleSince, looks = time.Now(), 0
 			continue
 		}
@@ -52,10 +53,23 @@ func (st *staging) work() {
 	}
 }
 
-// takePiece finds something that can be copied now. Leases have their turns.
-func (st *staging) takePiece() (p piece, ok bool) {
+// takePiece finds something that can be copied now or, if early, very soon. Leases have their turns.
+func (st *staging) takePiece(early bool) (p piece, ok bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if p, ok = st.takeReady(); ok || !early {
+		return p, ok
+	}
+	for _, l := range st.leases {
+		if p, ok = st.handEarly(l); ok {
+			return p, true
+		}
+	}
+	return piece{}, false
+}
+
+// takeReady finds something that can be copied now. mu is held.
+func (st *staging) takeReady() (p piece, ok bool) {
 	for i := 0; i < len(st.leases); {
 		l := st.leases[(st.turn+i)%len(st.leases)]
 		n := len(st.leases)
@@ -88,15 +102,43 @@ func (st *staging) hand(l *lease) (piece, bool) {
 			l.advance()
 			continue
 		}
-		p := piece{l: l, c: c, off: c.off + c.given, n: min(st.tune.pieceOf(c.n), c.n-c.given), first: !c.job.begun}
-		c.job.begun = true
-		c.out++
-		if c.given += p.n; c.given == c.n {
-			l.handed++
-		}
-		return p, true
+		return st.give(l, c), true
 	}
 	return piece{}, false
+}
+
+// handEarly gives out the next piece of l if its chunk is the one that the device is at: whoever has it waits for the device
+// without Go's scheduler, and begins at once. mu is held.
+func (st *staging) handEarly(l *lease) (piece, bool) {
+	if st.failed != nil || l.handed >= len(l.chunks) {
+		return piece{}, false
+	}
+	i, c := l.handed, l.chunks[l.handed]
+	turn := i // the chunk that the device must be through with
+	if !c.job.toHost {
+		turn = i - len(l.slots)
+	}
+	before := l.last
+	if turn > 0 {
+		before = l.chunks[turn-1].job
+	}
+	if c.void || turn < 0 || before != c.job || !reached(l.pair.device, l.first+uint32(turn)) {
+		return piece{}, false
+	}
+	p := st.give(l, c)
+	p.early, p.after = true, l.first+uint32(turn)+1
+	return p, true
+}
+
+// give takes a piece off c, whose turn it is. mu is held.
+func (st *staging) give(l *lease, c *chunk) piece {
+	p := piece{l: l, c: c, off: c.off + c.given, n: min(st.tune.pieceOf(c.n), c.n-c.given), first: !c.job.begun}
+	c.job.begun = true
+	c.out++
+	if c.given += p.n; c.given == c.n {
+		l.handed++
+	}
+	return p
 }
 
 // ready reports whether l's i'th chunk can be copied: to the host, the device has filled its slot; to the device, the slot is
@@ -120,30 +162,59 @@ func (st *staging) due() bool {
 
 // pieceOf is the size of a worker's piece of a chunk: so that all have some of a large one, and a small one goes to few.
 func (t *stagingTune) pieceOf(n uintptr) uintptr {
-	const least = 128 << 10
+	least := min(128<<10, t.part)
 	return max(roundUp(min(n/uintptr(max(t.threads, 1)), t.part), arenaUnit), least)
 }
 
-// copyPiece copies p between its slot and the program's memory.
+// copyPiece copies p between its slot and the program's memory. While it waits for the device it does what else there is to
+// do: the device may not come to p before that.
 func (st *staging) copyPiece(p piece) {
 	d, job := st.ctx.drv.drv, p.c.job
 	if p.first && job.toHost && job.host.n == 1 {
 		d.HostPrepare(job.host.ptr, job.host.width)
 	}
-	for off, left := p.off, p.n; left > 0; {
-		at, n := job.host.at(off)
-		n = min(n, left)
-		slot := unsafe.Add(p.c.slot, off-p.c.off)
-		if job.toHost {
-			d.HostMemcpy(at, slot, n)
-		} else {
-			d.HostMemcpy(slot, at, n)
+	for done, looks, start := uintptr(0), 0, time.Now(); done < p.n; {
+		n, ok := st.copySpan(p, done)
+		if ok {
+			done, p.early = done+n, false
+			continue
 		}
-		off, left = off+n, left-n
+		if st.hasFailed() {
+			break
+		}
+		if other, ok := st.takePiece(false); ok {
+			st.copyPiece(other)
+			continue
+		}
+		d.HostPause(copyPatience(time.Since(start), looks))
+		looks++
 	}
+	st.copied(p)
 }
 
-// copied notes that p has been copied, and tells the device if a chunk is done.
+// copySpan copies the range of p that begins at done, as far as it is one on both sides.
+func (st *staging) copySpan(p piece, done uintptr) (n uintptr, ok bool) {
+	d, job, off := st.ctx.drv.drv, p.c.job, p.off+done
+	at, n := job.host.at(off)
+	n = min(n, p.n-done)
+	dst, src := at, unsafe.Add(p.c.slot, off-p.c.off)
+	if !job.toHost {
+		dst, src = src, dst
+	}
+	if p.early {
+		return n, d.HostMemcpyAfter((*uint32)(unsafe.Pointer(p.l.pair.device)), p.after, dst, src, n)
+	}
+	d.HostMemcpy(dst, src, n)
+	return n, true
+}
+
+func (st *staging) hasFailed() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.failed != nil
+}
+
+// copied notes that p has been copied, or given up since the context has failed, and tells the device if a chunk is done.
 func (st *staging) copied(p piece) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -63,12 +63,13 @@ type lease struct {
 
 	used    bool // behind has been recorded
 	queues  bool // a call queues a copy
-	spoiled bool // the driver refused a part of a copy: work that nobody can wait for may still use the slots
+	spoiled bool // the driver refused a part of a copy: work that nobody can wait for may still use the slots, so nobody else may
 
-	chunks []*chunk // that are not done, in order
-	first  uint32   // the number of the first
-	handed int      // how many of them are wholly in the hands of workers, or copied
-	copied uint32   // how many chunks the goroutines have copied, as told to the device
+	chunks []*chunk    // that are not done, in order
+	first  uint32      // the number of the first
+	last   *stagedCopy // of the chunk before the first
+	handed int         // how many of them are wholly in the hands of workers, or copied
+	copied uint32      // how many chunks the goroutines have copied, as told to the device
 }
 
 // chunk is a part of a copy that is in a slot at one time.
@@ -163,17 +164,22 @@ func (st *staging) lease(s *Stream, n uintptr) (l *lease, r driver.Result) {
 		if l := st.take(func(*lease) bool { return true }); l != nil {
 			return l, driver.Success
 		}
-		st.mu.Lock()
-		none := len(st.leases) == 0
-		st.mu.Unlock()
-		if none { // what room there is goes to the blocks of a PinnedPool
-			if r == driver.Success {
-				r = driver.ErrorOutOfMemory
+		if st.idle() {
+			select {
+			case <-changed: // a lease has ended meanwhile
+				continue
+			default: // what room there is is the blocks' of a PinnedPool
+				return nil, r
 			}
-			return nil, r
 		}
 		<-changed
 	}
+}
+
+func (st *staging) idle() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return len(st.leases) == 0
 }
 
 // take takes that lease for queueing which has least to do, of those that fit and that no other call is queueing on.
@@ -181,7 +187,7 @@ func (st *staging) take(fits func(*lease) bool) (best *lease) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for _, l := range st.leases {
-		if !l.queues && fits(l) && (best == nil || len(l.chunks) < len(best.chunks)) {
+		if !l.queues && !l.spoiled && fits(l) && (best == nil || len(l.chunks) < len(best.chunks)) {
 			best = l
 		}
 	}
@@ -262,6 +268,7 @@ func (st *staging) release(l *lease) {
 	l.pair.next = l.first
 	st.pairs = append(st.pairs, l.pair)
 	if l.spoiled {
+		st.mem.wake()
 		return
 	}
 	for _, p := range l.slots {
@@ -292,7 +299,7 @@ func (st *staging) queued(l *lease) {
 func (st *staging) settle(l *lease) {
 	for len(l.chunks) > 0 && st.done(l, l.chunks[0]) {
 		c := l.chunks[0]
-		l.chunks[0] = nil
+		l.chunks[0], l.last = nil, c.job
 		l.chunks = l.chunks[1:]
 		l.first++
 		l.handed = max(l.handed-1, 0)

@@ -51,6 +51,37 @@ func TestStaleWord(t *testing.T) {
 	}
 }
 
+// TestEarly: a piece is given out early only if it is of the chunk that the device is at, in the middle of a copy.
+func TestEarly(t *testing.T) {
+	for _, toHost := range []bool{true, false} {
+		one, other := &stagedCopy{toHost: toHost}, &stagedCopy{toHost: toHost}
+		pair := &wordPair{device: new(atomic.Uint32), host: new(atomic.Uint32)}
+		st := &staging{tune: newStagingTune()}
+		l := &lease{pair: pair, start: 0, first: 5, slots: make([]unsafe.Pointer, 2), last: one}
+		for _, job := range []*stagedCopy{one, one, one, one, other, other} { // numbers 5 to 10
+			l.chunks = append(l.chunks, &chunk{job: job, n: 10, left: 10})
+		}
+		behind := 0 // how many chunks the device must be through with before the one it is at
+		if !toHost {
+			behind = len(l.slots)
+		}
+		for i, c := range l.chunks {
+			l.handed, c.given = i, 0
+			at := 5 + uint32(i-behind) // the number of the chunk that it waits for
+			pair.device.Store(at - 1)
+			if _, ok := st.handEarly(l); ok {
+				t.Errorf("to the host %v, chunk %d: given out two chunks too early", toHost, i)
+			}
+			pair.device.Store(at)
+			p, ok := st.handEarly(l)
+			middle := i >= behind && (i < 4 || i-behind != 4) && l.chunks[max(i-behind-1, 0)].job == c.job
+			if ok != middle || ok && (!p.early || p.after != at+1 || p.c != c || c.out != 1) {
+				t.Errorf("to the host %v, chunk %d: given out early %v, after %d", toHost, i, ok, p.after)
+			}
+		}
+	}
+}
+
 func TestStagingVariable(t *testing.T) {
 	t.Setenv(stagingVariable, "chunk=8M,threads=3,least=100K,ring=1000,bad=1,slots=x,small=0")
 	got, usual := newStagingTune(), stagingTune{}

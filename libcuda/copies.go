@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/ffi"
 )
 
 // Memcpy2DAsync implements driver.MoreMemory.
@@ -21,6 +22,16 @@ func (nv *nvidia) WatchContext(ctx driver.Context) { nv.watch(ctx) }
 
 // HostMemcpy implements driver.HostCopies.
 func (nv *nvidia) HostMemcpy(dst, src unsafe.Pointer, n uintptr) { copyWide(dst, src, n) }
+
+// HostMemcpyAfter implements driver.HostCopies.
+func (nv *nvidia) HostMemcpyAfter(word *uint32, n uint32, dst, src unsafe.Pointer, size uintptr) bool {
+	const looks = 5000 // some 100 to 250 µs; the device fills the largest slot in 300
+	if !ffi.Await(word, n, looks, 0, nil) {
+		return false
+	}
+	copyWide(dst, src, size)
+	return true
+}
 
 // copyWide copies with the processor's ordinary means.
 func copyWide(dst, src unsafe.Pointer, n uintptr) {

@@ -3,6 +3,7 @@ package softcuda
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -136,6 +137,15 @@ func (m *machine) MemcpyPeerAsync(ctx driver.Context, dst driver.DevicePtr, dstC
 // HostMemcpy implements driver.HostCopies.
 func (m *machine) HostMemcpy(dst, src unsafe.Pointer, n uintptr) {
 	copy(unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n))
+}
+
+// HostMemcpyAfter implements driver.HostCopies. A goroutine of the device may be what has to run first, so it does not wait.
+func (m *machine) HostMemcpyAfter(word *uint32, n uint32, dst, src unsafe.Pointer, size uintptr) bool {
+	if int32(atomic.LoadUint32(word)-n) < 0 {
+		return false
+	}
+	m.HostMemcpy(dst, src, size)
+	return true
 }
 
 // HostPrepare implements driver.HostCopies.

@@ -20,8 +20,6 @@ var stagedCases = []Case{
 	{ID: "CY-02", Name: "returns while the stream is held", Run: stagedReturns},
 	{ID: "CY-02", Name: "later work waits for the last byte", Run: stagedOrder},
 	{ID: "CY-02", Name: "dropped slices, with garbage collection", Run: stagedDropped},
-	{ID: "CY-02", Name: "CopyDone and Progress", Run: copyDoneAndProgress},
-	{ID: "CY-02", Name: "options that do not fit", Run: copyOptionsRefused},
 	{ID: "CY-02", Name: "Direct", Run: copyDirect},
 	{ID: "CY-02", Name: "default streams", Run: stagedOnDefaultStreams},
 	{ID: "CY-02", Name: "in a graph, at every launch", Run: copiesInGraph},
@@ -30,9 +28,12 @@ var stagedCases = []Case{
 	{ID: "CY-05", Name: "sixteen streams share a pool that is too small", Run: stagedShare},
 	{ID: "CY-04", Name: "two streams with the same slots", Run: stagedSameSlots},
 	{ID: "CY-05", Name: "a held stream holds no other up", Run: stagedBesideHeld},
+	{ID: "CY-05", Name: "copies of all sizes return while the stream is held", Run: copiesReturn},
 	{ID: "CY-05", Name: "while a host function runs", Run: stagedBesideHostFunction},
 	{ID: "CY-06", Name: "context lost in the middle", Child: true, Run: stagedLost},
 	{ID: "CY-08", Name: "64 streams", Run: stagedManyStreams},
+	{ID: "CY-10", Name: "CopyDone and Progress", Run: copyDoneAndProgress},
+	{ID: "CY-10", Name: "options that do not fit", Run: copyOptionsRefused},
 }
 
 // noise is pattern for large sizes.
@@ -295,10 +296,13 @@ func stagedOnDefaultStreams(t *T) {
 func copiesInGraph(t *T) {
 	const n = 300_000
 	s, b := t.Stream(), t.Buffer(n)
-	src, dst := make([]byte, n), make([]byte, n)
+	rows, third := t.Buffer(n), cuda.Rows{Width: n / 3, Height: 3}
+	src, dst, more := make([]byte, n), make([]byte, n), make([]byte, n)
 	g, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(g *cuda.GraphBuilder) error {
 		t.OK(cuda.CopyToDevice(g, b, src))
 		t.OK(cuda.CopyToHost(g, dst, b))
+		t.OK(g.CopyRows(rows, b, third))
+		t.OK(cuda.CopyRowsToHost(g, more, rows, third))
 		return nil
 	})
 	t.OK(err)
@@ -308,7 +312,7 @@ func copiesInGraph(t *T) {
 		copy(src, noise(n, uint64(i)))
 		t.OK(x.Launch(s))
 		t.Sync(s)
-		if !bytes.Equal(dst, src) {
+		if !bytes.Equal(dst, src) || !bytes.Equal(more, src) {
 			t.Fatalf("launch %d: the bytes differ", i)
 		}
 	}
@@ -485,6 +489,53 @@ func stagedBesideHeld(t *T) {
 	flag.low.Store(1)
 	behind()
 	check()
+}
+
+// copiesReturn queues copies of all kinds on a stream that waits for what this goroutine does afterwards.
+func copiesReturn(t *T) {
+	sizes := []int{1, 4 << 10, 64 << 10, 64<<10 + 1, 1 << 20}
+	s, flag, b := t.Stream(), t.Flag(), t.Buffer(1<<20)
+	t.Freed(flag, 1)
+	roundTripBytes(t, s, b, 1<<20, 0)
+	pinned, bufs := t.Pinned(1<<20).Bytes(), []*cuda.Buffer{}
+	for _, n := range sizes {
+		bufs = append(bufs, t.Buffer(n))
+	}
+	var src, dst [][]byte
+	returned := make(chan error, 1)
+	t.OK(s.WaitValue32(flag.Word(0), cuda.ValueEQ, 1))
+	go func() {
+		for i, n := range sizes {
+			src, dst = append(src, noise(n, uint64(i))), append(dst, make([]byte, n))
+			err := cuda.CopyToDevice(s, bufs[i], src[i])
+			if err == nil {
+				err = cuda.CopyToHost(s, dst[i], bufs[i])
+			}
+			if err == nil {
+				err = cuda.CopyToHost(s, pinned[:n], bufs[i])
+			}
+			if err != nil {
+				returned <- err
+				return
+			}
+		}
+		returned <- nil
+	}()
+	select {
+	case err := <-returned:
+		t.OK(err)
+		flag.low.Store(1)
+	case <-time.After(5 * time.Second):
+		t.Errorf("a copy waits for what its stream waits for; %d of %d were queued", len(dst)-1, len(sizes))
+		flag.low.Store(1)
+		t.OK(<-returned)
+	}
+	t.Sync(s)
+	for i := range src {
+		if !bytes.Equal(src[i], dst[i]) {
+			t.Errorf("%d bytes differ", sizes[i])
+		}
+	}
 }
 
 // stagedBesideHostFunction: a host function that runs long holds the context's other host functions up, and no copy.
