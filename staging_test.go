@@ -84,10 +84,9 @@ func TestEarly(t *testing.T) {
 
 func TestStagingVariable(t *testing.T) {
 	t.Setenv(stagingVariable, "chunk=8M,threads=3,least=100K,ring=1000,bad=1,slots=x,small=0")
-	got, usual := newStagingTune(), stagingTune{}
+	got := newStagingTune()
 	t.Setenv(stagingVariable, "")
-	usual = newStagingTune()
-	want := usual
+	want := newStagingTune()
 	want.chunk, want.threads, want.least, want.ring, want.small = 8<<20, 3, 100<<10, arenaUnit, 0
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)

@@ -4,6 +4,7 @@ package libcuda
 
 import (
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -29,6 +30,7 @@ func (nv *nvidia) HostMemcpyAfter(word *uint32, n uint32, dst, src unsafe.Pointe
 	if !ffi.Await(word, n, looks, 0, nil) {
 		return false
 	}
+	atomic.LoadUint32(word) // what was written before it is seen: in Go's terms too
 	copyWide(dst, src, size)
 	return true
 }
