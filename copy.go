@@ -232,7 +232,7 @@ func (s *Stream) copyBuffer(op string, dst, src *Buffer) error {
 		return failf(op, ErrInvalidValue, "dst and src overlap; copy through a third buffer")
 	}
 	s.capture().keep(dst.res, src.res)
-	if dst.ctx != src.ctx {
+	if dst.ctx.device != src.ctx.device {
 		return s.ctx.result(op, s.driver().MemcpyPeerAsync(s.ctx.raw, dst.ptr, dst.ctx.raw, src.ptr, src.ctx.raw, uintptr(dst.n), s.raw))
 	}
 	return s.ctx.result(op, s.driver().MemcpyDtoDAsync(s.ctx.raw, dst.ptr, src.ptr, uintptr(dst.n), s.raw))

@@ -10,15 +10,19 @@ type piece struct {
 	l      *lease
 	c      *chunk
 	off, n uintptr // of the copy's bytes
-	first  bool    // of its copy
 	after  uint32  // the device is not that far: what its word must come to first
 	early  bool    // that is so
 }
 
-// hire starts a worker if nobody is there to see what has been added. mu is held.
+// hire sees to it that somebody looks at what has been added: it starts a worker, or wakes the one that sleeps. mu is held.
 func (st *staging) hire() {
 	if st.workers == 0 && len(st.leases) > 0 {
 		st.startWorker()
+		return
+	}
+	select {
+	case st.bell <- struct{}{}:
+	default:
 	}
 }
 
@@ -34,7 +38,6 @@ func (st *staging) startWorker() {
 // It calls nothing that could wait for the driver. In particular it frees nothing: see arena, and retireList.
 func (st *staging) work() {
 	defer st.calm.done()
-	d := st.ctx.drv.drv
 	idleSince, looks := time.Now(), 0
 	for {
 		p, ok := st.takePiece(true)
@@ -47,9 +50,28 @@ func (st *staging) work() {
 		if st.leave(idle) {
 			return
 		}
-		d.HostPause(copyPatience(idle, looks))
-		st.back()
 		looks++
+		if st.pause(copyPatience(idle, looks)) {
+			idleSince, looks = time.Now(), 0
+		}
+	}
+}
+
+// pause lets d pass, and reports true if it was cut short because something has been added.
+func (st *staging) pause(d time.Duration) (added bool) {
+	const short = 100 * time.Microsecond
+	defer st.back()
+	if d < short {
+		st.ctx.drv.drv.HostPause(d)
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-st.bell:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 
@@ -132,8 +154,7 @@ func (st *staging) handEarly(l *lease) (piece, bool) {
 
 // give takes a piece off c, whose turn it is. mu is held.
 func (st *staging) give(l *lease, c *chunk) piece {
-	p := piece{l: l, c: c, off: c.off + c.given, n: min(st.tune.pieceOf(c.n), c.n-c.given), first: !c.job.begun}
-	c.job.begun = true
+	p := piece{l: l, c: c, off: c.off + c.given, n: min(st.tune.pieceOf(c.n), c.n-c.given)}
 	c.out++
 	if c.given += p.n; c.given == c.n {
 		l.handed++
@@ -169,11 +190,8 @@ func (t *stagingTune) pieceOf(n uintptr) uintptr {
 // copyPiece copies p between its slot and the program's memory. While it waits for the device it does what else there is to
 // do: the device may not come to p before that.
 func (st *staging) copyPiece(p piece) {
-	d, job := st.ctx.drv.drv, p.c.job
-	if p.first && job.toHost && job.host.n == 1 {
-		d.HostPrepare(job.host.ptr, job.host.width)
-	}
-	for done, looks, start := uintptr(0), 0, time.Now(); done < p.n; {
+	done, looks, start := uintptr(0), 0, time.Now()
+	for done < p.n {
 		n, ok := st.copySpan(p, done)
 		if ok {
 			done, p.early = done+n, false
@@ -186,10 +204,10 @@ func (st *staging) copyPiece(p piece) {
 			st.copyPiece(other)
 			continue
 		}
-		d.HostPause(copyPatience(time.Since(start), looks))
+		st.ctx.drv.drv.HostPause(copyPatience(time.Since(start), looks))
 		looks++
 	}
-	st.copied(p)
+	st.copied(p, done)
 }
 
 // copySpan copies the range of p that begins at done, as far as it is one on both sides.
@@ -214,14 +232,14 @@ func (st *staging) hasFailed() bool {
 	return st.failed != nil
 }
 
-// copied notes that p has been copied, or given up since the context has failed, and tells the device if a chunk is done.
-func (st *staging) copied(p piece) {
+// copied notes that n bytes of p have been copied, all but if the context has failed, and tells the device if a chunk is done.
+func (st *staging) copied(p piece, n uintptr) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	p.c.out--
-	p.c.left -= p.n
+	p.c.left -= n
 	if p.c.job.toHost {
-		p.c.job.done.Add(int64(p.n))
+		p.c.job.done.Add(int64(n))
 	}
 	if st.failed == nil {
 		p.l.advance()

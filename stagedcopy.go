@@ -16,7 +16,6 @@ type stagedCopy struct {
 	o      *copyOptions  // nil: nobody is to be told
 	done   *atomic.Int64 // bytes, for who watches
 	open   int           // chunks that are not done, and the call that queues them; guarded by staging.mu
-	begun  bool          // a worker has taken on a part; guarded by staging.mu
 }
 
 // deviceSide moves n bytes of a copy, from off on, between the device and a slot.
@@ -35,6 +34,9 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 		return s.ctx.resultf(op, r, "no pinned memory to stage the copy in; see Direct, and PinnedPool for memory set aside")
 	}
 	job := st.begin(toHost, host, o)
+	if toHost && host.n == 1 {
+		s.driver().HostPrepare(host.ptr, host.width)
+	}
 	r = st.queue(s, l, job, move)
 	if r == driver.Success {
 		r = s.driver().EventRecord(s.ctx.raw, l.behind, s.raw)

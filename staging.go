@@ -34,9 +34,10 @@ type staging struct {
 	leases  []*lease
 	turn    int // the lease that is looked at first
 	workers int
-	pausing int   // of the workers
-	failed  error // what the context has failed with
-	calm    tally // workers and copies
+	pausing int           // of the workers
+	failed  error         // what the context has failed with
+	calm    tally         // workers and copies
+	bell    chan struct{} // rung when something is added
 }
 
 // wordPair is how a lease's device and goroutines tell each other what is done: each counts the chunks that it is through with,
@@ -91,7 +92,7 @@ func reached(w *atomic.Uint32, n uint32) bool { return int32(w.Load()-n) >= 0 }
 
 func newStaging(c *Context, limit uintptr) *staging {
 	d := c.drv.drv
-	st := &staging{ctx: c, tune: newStagingTune()}
+	st := &staging{ctx: c, tune: newStagingTune(), bell: make(chan struct{}, 1)}
 	st.mem = &arena{limit: limit, segment: 16 << 20, take: func(n uintptr) (p unsafe.Pointer, r driver.Result) {
 		c.drv.relaxed(func() { p, r = d.MemHostAlloc(c.raw, n, driver.MemHostAllocPortable) })
 		return p, r
@@ -152,13 +153,13 @@ func (st *staging) lease(s *Stream, n uintptr) (l *lease, r driver.Result) {
 	want := st.tune.slotFor(n)
 	for {
 		changed := st.mem.changed()
-		if l := st.take(func(l *lease) bool { return l.stream == s.raw && l.size >= want }); l != nil {
+		if l := st.take(func(l *lease) bool { return l.of(s) && l.size >= want }); l != nil {
 			return l, driver.Success
 		}
 		if l, r = st.newLease(s, want, n); l != nil {
 			return l, r
 		}
-		if l := st.take(func(l *lease) bool { return l.stream == s.raw }); l != nil {
+		if l := st.take(func(l *lease) bool { return l.of(s) }); l != nil {
 			return l, driver.Success
 		}
 		if l := st.take(func(*lease) bool { return true }); l != nil {
@@ -181,6 +182,9 @@ func (st *staging) idle() bool {
 	defer st.mu.Unlock()
 	return len(st.leases) == 0
 }
+
+// of reports whether l was made for s. The per-thread default stream's handle stands for another stream on every thread.
+func (l *lease) of(s *Stream) bool { return l.stream == s.raw && s.raw != driver.StreamPerThread }
 
 // take takes that lease for queueing which has least to do, of those that fit and that no other call is queueing on.
 func (st *staging) take(fits func(*lease) bool) (best *lease) {

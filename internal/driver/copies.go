@@ -49,7 +49,7 @@ type MoreMemory interface {
 	MemHostUnregister(Context, unsafe.Pointer) Result
 	// Memcpy2DAsync copies rows. Both ends are pinned or device memory.
 	Memcpy2DAsync(ctx Context, c *Copy2D, s Stream) Result
-	// MemcpyPeerAsync copies between two contexts' memory; s belongs to ctx.
+	// MemcpyPeerAsync copies between the memory of two contexts, perhaps of two devices; s belongs to ctx.
 	MemcpyPeerAsync(ctx Context, dst DevicePtr, dstCtx Context, src DevicePtr, srcCtx Context, size uintptr, s Stream) Result
 }
 
