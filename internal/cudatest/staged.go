@@ -2,11 +2,15 @@ package cudatest
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hostlaunch/cuda"
@@ -32,6 +36,7 @@ var stagedCases = []Case{
 	{ID: "CY-05", Name: "while a host function runs", Run: stagedBesideHostFunction},
 	{ID: "CY-06", Name: "context lost in the middle", Child: true, Run: stagedLost},
 	{ID: "CY-08", Name: "64 streams", Run: stagedManyStreams},
+	{ID: "LI-01", Name: "Shutdown names copies, Close waits for them", Run: stagedShutdown},
 	{ID: "CY-10", Name: "CopyDone and Progress", Run: copyDoneAndProgress},
 	{ID: "CY-10", Name: "options that do not fit", Run: copyOptionsRefused},
 }
@@ -582,6 +587,30 @@ func stagedLost(t *T) {
 	}
 	t.OK(pool.Close())
 	t.OK(t.Driver.Close())
+}
+
+// stagedShutdown: a copy whose stream waits is what a shutdown waits for, and CopyDone has been told when that is through.
+func stagedShutdown(t *T) {
+	const n = 1 << 20
+	d := t.OpenDriver()
+	s, b, flag := t.Stream(), t.Buffer(n), t.Flag()
+	roundTripBytes(t, s, b, n, 0)
+	var told atomic.Int32
+	t.OK(s.WaitValue32(flag.Word(0), cuda.ValueEQ, 1))
+	for range 3 {
+		t.OK(cuda.CopyToDevice(s, b, make([]byte, n), cuda.CopyDone(func(error) { told.Add(1) })))
+		t.OK(cuda.CopyToHost(s, make([]byte, n), b, cuda.CopyDone(func(error) { told.Add(1) })))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := d.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "6 copies") {
+		t.Errorf("Shutdown = %v", err)
+	}
+	flag.low.Store(1)
+	t.OK(d.Close())
+	if told.Load() != 6 {
+		t.Errorf("%d of 6 copies have told when the driver is closed", told.Load())
+	}
 }
 
 func stagedManyStreams(t *T) {

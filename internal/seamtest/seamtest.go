@@ -29,6 +29,8 @@ func Run(t *testing.T, d driver.Driver) {
 	t.Run("ST-07/copy between contexts", x.copyAcross)
 	t.Run("ST-12/flags", x.memOpFlags)
 	t.Run("ST-09/no context and no stream", x.nowhere)
+	t.Run("CY-07/registering", x.registering)
+	t.Run("CY-01/rows refused", x.rowsRefused)
 }
 
 type seam struct {
