@@ -46,7 +46,7 @@ func (p *packer) argument(op string, c *Context, k *Kernel, i int, arg any) erro
 // measure gives an argument's size and alignment, or why it cannot be one.
 func measure(arg any) (size, align uintptr, reason string) {
 	switch arg.(type) {
-	case *Buffer, *PinnedBuffer, *ManagedBuffer:
+	case *Buffer, *PinnedBuffer, *ManagedBuffer, Condition:
 		return 8, 8, ""
 	case nil:
 		return 0, 0, "nil has no type; for a null pointer say cuda.DevicePtr(0)"
@@ -105,6 +105,11 @@ func (p *packer) write(op string, c *Context, k *Kernel, i int, dst []byte, arg 
 			return failf(op, ErrInvalidValue, "argument %d of kernel %s is a nil *ManagedBuffer; for a null pointer say cuda.DevicePtr(0)", i, k.name)
 		}
 		return p.pointer(op, c, k, i, dst, uint64(v.whole.ptr), v.whole.ctx, v.whole.res)
+	case Condition:
+		if v.of == nil {
+			return failf(op, ErrInvalidValue, "argument %d of kernel %s is the zero Condition; make one with Graph.NewCondition", i, k.name)
+		}
+		binary.NativeEndian.PutUint64(dst, uint64(v.handle))
 	case int32:
 		binary.NativeEndian.PutUint32(dst, uint32(v))
 	case uint32:

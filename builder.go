@@ -84,7 +84,7 @@ func (b *GraphBuilder) Begin(mode CaptureMode) error {
 	if err := b.mayBegin(op); err != nil {
 		return err
 	}
-	return b.start(op, mode, nil, nil)
+	return b.start(op, mode, target{})
 }
 
 // BeginToGraph begins a capture that adds to g, behind the nodes after. g cannot be instantiated until End, which returns it.
@@ -92,27 +92,40 @@ func (b *GraphBuilder) Begin(mode CaptureMode) error {
 //
 // Errors: as Begin's; ErrInvalidValue for a node that is not of g, ErrNotSupported. CONTRACT CP-08; cuStreamBeginCaptureToGraph.
 func (b *GraphBuilder) BeginToGraph(g *Graph, after []GraphNode, mode CaptureMode) error {
-	const op = "GraphBuilder.BeginToGraph"
+	return b.beginInto("GraphBuilder.BeginToGraph", mode, target{into: g, after: after})
+}
+
+// beginInto begins a capture into a graph, which it holds.
+func (b *GraphBuilder) beginInto(op string, mode CaptureMode, to target) error {
 	if err := b.mayBegin(op); err != nil {
 		return err
 	}
+	g := to.into
 	if err := g.acquire(op); err != nil {
 		return err
 	}
-	if g.ctx.drv != b.stream.ctx.drv {
-		g.res.release()
-		return failf(op, ErrInvalidValue, "the graph belongs to %s and the builder to %s; use one Driver for both", g.ctx.describe(), b.stream.ctx.describe())
+	err := b.mayBeginInto(op, g)
+	if err == nil && !g.building.CompareAndSwap(false, true) {
+		err = failf(op, ErrCapturing, "the graph is being captured into already; end that first")
+	} else if err == nil {
+		if err = b.start(op, mode, to); err != nil {
+			g.building.Store(false)
+		}
 	}
-	if !g.building.CompareAndSwap(false, true) {
-		g.res.release()
-		return failf(op, ErrCapturing, "the graph is being captured into already; end that first")
-	}
-	err := b.start(op, mode, g, after)
 	if err != nil {
-		g.building.Store(false)
 		g.res.release()
 	}
 	return err
+}
+
+func (b *GraphBuilder) mayBeginInto(op string, g *Graph) error {
+	if g.ctx.drv != b.stream.ctx.drv {
+		return failf(op, ErrInvalidValue, "the graph belongs to %s and the builder to %s; use one Driver for both", g.ctx.describe(), b.stream.ctx.describe())
+	}
+	if g.nodes.kind == embeddedGraph {
+		return failf(op, ErrNotPermitted, "the graph is a copy inside a child graph node; change the graph before it is embedded")
+	}
+	return g.defined(op)
 }
 
 func (b *GraphBuilder) mayBegin(op string) error {
@@ -129,8 +142,17 @@ func (b *GraphBuilder) mayBegin(op string) error {
 	return nil
 }
 
+// target is the graph that a capture is to add to, behind the nodes after, or to replace the nodes' work of.
+type target struct {
+	into  *Graph // nil: the capture makes one
+	after []GraphNode
+	again bool
+
+	behind []driver.GraphNode // after, as the driver has them
+}
+
 // start begins a capture on b's stream, into a graph or to make one.
-func (b *GraphBuilder) start(op string, mode CaptureMode, into *Graph, after []GraphNode) error {
+func (b *GraphBuilder) start(op string, mode CaptureMode, to target) error {
 	if err := mode.check(op); err != nil {
 		return err
 	}
@@ -143,18 +165,22 @@ func (b *GraphBuilder) start(op string, mode CaptureMode, into *Graph, after []G
 		return failf(op, ErrCapturing, "the stream is capturing already; end that capture first")
 	}
 	d := s.ctx.drv
-	c := &capture{origin: s, into: into, hold: newHolding(d)}
+	c := &capture{origin: s, target: to, owner: newOwner(d), nodes: new(nodeTable)}
+	if err := c.prepare(op); err != nil {
+		return err
+	}
 	c.locked = mode != CaptureRelaxed && b.kind == openBuilder // Capture locks by itself
 	if c.locked {
 		runtime.LockOSThread()
 	}
 	d.capturing.add(c)
-	if r := c.begin(driver.CaptureMode(mode), after); r != driver.Success {
+	if r := c.begin(driver.CaptureMode(mode)); r != driver.Success {
 		d.capturing.remove(c)
 		if c.locked {
 			runtime.UnlockOSThread()
 		}
-		return s.beginError(op, r)
+		c.disown()
+		return c.beginError(op, r)
 	}
 	c.join(s)
 	b.now.Store(c)
@@ -164,16 +190,23 @@ func (b *GraphBuilder) start(op string, mode CaptureMode, into *Graph, after []G
 	return nil
 }
 
-func (c *capture) begin(mode driver.CaptureMode, after []GraphNode) driver.Result {
+func (c *capture) begin(mode driver.CaptureMode) driver.Result {
 	s := c.origin
-	if c.into == nil {
+	switch {
+	case c.into == nil:
 		return s.driver().StreamBeginCapture(s.ctx.raw, s.raw, mode)
+	case c.again:
+		return s.driver().StreamBeginRecaptureToGraph(s.ctx.raw, s.raw, c.into.raw, mode)
 	}
-	return s.driver().StreamBeginCaptureToGraph(s.ctx.raw, s.raw, c.into.raw, rawNodes(after), nil, mode)
+	return s.driver().StreamBeginCaptureToGraph(s.ctx.raw, s.raw, c.into.raw, c.behind, nil, mode)
 }
 
-// beginError explains why the driver refused to begin a capture on s.
-func (s *Stream) beginError(op string, r driver.Result) error {
+// beginError explains why the driver refused to begin c.
+func (c *capture) beginError(op string, r driver.Result) error {
+	s := c.origin
+	if c.again {
+		return s.ctx.needs(op, r, "cuStreamBeginRecaptureToGraph", "the driver refused to begin")
+	}
 	switch r {
 	case driver.ErrorIllegalState:
 		return &Error{Op: op, Code: ErrCapturing, also: ErrIllegalState, Reason: "the stream is capturing already; end that capture first"}
@@ -223,9 +256,11 @@ func (b *GraphBuilder) finish(op string) (*Graph, error) {
 	case !first:
 		return nil, failf(op, ErrNotBuilding, "the graph builder has ended")
 	case c.into != nil: // has the nodes in any case
-		c.into.holds.add(c.hold)
+		if err := c.settle(op, r == driver.Success); err != nil {
+			return nil, err
+		}
 	case r != driver.Success:
-		c.hold.release()
+		c.owner.release()
 	}
 	if r != driver.Success {
 		return nil, ctx.resultf(op, r, "%s", endReason(r))
@@ -233,7 +268,46 @@ func (b *GraphBuilder) finish(op string) (*Graph, error) {
 	if c.into != nil {
 		return c.into, nil
 	}
-	return newGraph(ctx, raw, c.hold), nil
+	return c.makeGraph(op, raw)
+}
+
+// makeGraph makes a Graph of what the driver has built, and has that own what its nodes use.
+func (c *capture) makeGraph(op string, raw driver.Graph) (*Graph, error) {
+	ctx := c.origin.ctx
+	c.nodes.addLoose(c.owner.hosts)
+	if c.owner.empty() {
+		c.owner.release()
+	} else if r := c.owner.attach(ctx, raw); r != driver.Success {
+		ctx.drv.drv.GraphDestroy(ctx.raw, raw)
+		return nil, ctx.resultf(op, r, "the driver did not take what the nodes use into its care; there is no graph")
+	}
+	return newGraph(ctx, raw, c.nodes), nil
+}
+
+// prepare is what comes before a capture into a graph begins: the graph owns from then on what is added to it. A recapture is
+// another thing: it makes the driver let go of what the graph owned.
+func (c *capture) prepare(op string) (err error) {
+	if c.into == nil {
+		return nil
+	}
+	c.nodes = c.into.nodes
+	if c.behind, err = c.nodes.raws(op, c.after, nil); err != nil || c.again {
+		return err
+	}
+	ctx := c.origin.ctx
+	if r := c.owner.attach(ctx, c.into.raw); r != driver.Success {
+		return ctx.resultf(op, r, "the driver did not take what the nodes will use into its care")
+	}
+	return nil
+}
+
+// disown gives up what the nodes were to use, of a capture that did not begin.
+func (c *capture) disown() {
+	if c.into != nil && !c.again {
+		c.owner.detach(c.origin.ctx, c.into.raw)
+	} else {
+		c.owner.release()
+	}
 }
 
 // endReason explains why a capture gave no graph.
@@ -243,6 +317,8 @@ func endReason(r driver.Result) string {
 		return "a call that cannot be captured spoiled the capture (see CaptureMode); there is no graph, and the stream can be used again"
 	case driver.ErrorStreamCaptureUnjoined:
 		return "work was forked from the capture and not joined; have the builder wait for it (Join, WaitStream, WaitEvent) before it ends"
+	case driver.ErrorGraphRecaptureFailure:
+		return "what was captured has not the nodes and the order of what the graph was made of; close the graph, which is of no use any more"
 	case driver.ErrorStreamCaptureWrongThread:
 		return "the capture must end on the goroutine that began it, unless it is CaptureRelaxed; it is gone"
 	}

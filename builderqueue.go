@@ -137,11 +137,21 @@ func (b *GraphBuilder) hostLaunch(fn func(), site uintptr, opts []HostOption) er
 	if fn == nil {
 		return failf(op, ErrInvalidValue, "fn is nil")
 	}
-	o, err := newHostOptions(op, opts)
-	if err != nil {
-		return err
+	if c.nodes.kind == bodyGraph {
+		return failf(op, ErrNotSupported, "the body of a conditional node cannot have host nodes")
 	}
-	h := s.ctx.drv.funcs.Keep(hostfn.Func{Run: fn, Site: site, Group: &s.ctx.funcs, More: o})
+	kept := hostfn.Func{Run: fn, Site: site, Group: &s.ctx.funcs}
+	if len(opts) > 0 {
+		o, err := newHostOptions(op, opts)
+		if err != nil {
+			return err
+		}
+		kept.More = o
+	}
+	h := s.ctx.drv.funcs.Keep(kept)
+	if h == 0 {
+		return failf(op, ErrOutOfMemory, "there are 16 million host nodes; close graphs that are not needed")
+	}
 	if !c.keepNode(h) {
 		s.ctx.drv.funcs.Drop(h)
 		return failf(op, ErrNotBuilding, "the graph builder has ended")
@@ -159,7 +169,7 @@ func (c *capture) keepNode(h hostfn.Handle) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
-		c.hold.nodes = append(c.hold.nodes, h)
+		c.owner.hosts = append(c.owner.hosts, h)
 	}
 	return !c.over
 }
@@ -168,7 +178,7 @@ func (c *capture) keepNode(h hostfn.Handle) bool {
 func (c *capture) dropNode(h hostfn.Handle) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.hold.nodes = slices.DeleteFunc(c.hold.nodes, func(other hostfn.Handle) bool { return other == h })
+	c.owner.hosts = slices.DeleteFunc(c.owner.hosts, func(other hostfn.Handle) bool { return other == h })
 	c.origin.ctx.drv.funcs.Drop(h)
 }
 

@@ -56,7 +56,7 @@ func Capture(s *Stream, mode CaptureMode, build func(*GraphBuilder) error) (*Gra
 	b := &GraphBuilder{stream: s}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := b.start(op, mode, nil, nil); err != nil {
+	if err := b.start(op, mode, target{}); err != nil {
 		return nil, err
 	}
 	c := b.now.Load()
@@ -70,13 +70,14 @@ func Capture(s *Stream, mode CaptureMode, build func(*GraphBuilder) error) (*Gra
 // capture is a capture of this library's own, from begin to end. It holds its streams, so that none is destroyed meanwhile.
 type capture struct {
 	origin *Stream
-	locked bool   // the goroutine that began it has been locked to its thread
-	into   *Graph // captured into, or nil
+	locked bool // the goroutine that began it has been locked to its thread
+	target
 
 	mu      sync.Mutex // guards what follows; never held across a driver call
 	over    bool
 	streams []*Stream
-	hold    *holding // what its nodes use
+	owner   *owner     // of what its nodes use
+	nodes   *nodeTable // of the graph that is built
 }
 
 // capturing are the captures of a Driver that have not ended.
@@ -131,7 +132,7 @@ func (c *capture) keep(resources ...*resource) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
-		c.hold.add(resources)
+		c.owner.add(resources...)
 	}
 }
 
@@ -143,8 +144,8 @@ func (c *capture) keepMemory(host hostRange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
-		c.hold.memory = append(c.hold.memory, host)
-		c.hold.addOpen(c.origin.ctx.drv.pinned.at(host))
+		c.owner.memory = append(c.owner.memory, host)
+		c.owner.addOpen(c.origin.ctx.drv.pinned.at(host))
 	}
 }
 
@@ -189,13 +190,15 @@ func (c *capture) abandon(own bool) {
 	}
 	s := c.origin
 	if c.into != nil { // the graph has the nodes
-		c.into.holds.add(c.hold)
+		if err := c.settle("GraphBuilder.Close", false); err != nil {
+			s.ctx.drv.logError("cuda: a recapture was given up", "err", err)
+		}
 		return
 	}
 	if r == driver.Success {
 		s.driver().GraphDestroy(s.ctx.raw, raw)
 	}
-	c.hold.release()
+	c.owner.release()
 }
 
 // capture is the capture that s belongs to, as far as this library knows, or nil.

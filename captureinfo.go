@@ -72,10 +72,32 @@ func (s *Stream) captureInfo(op string) (CaptureInfo, error) {
 		return CaptureInfo{}, s.captureResult(op, r)
 	}
 	info := CaptureInfo{Status: CaptureStatus(raw.Status), ID: raw.ID, Graph: uintptr(raw.Graph)}
-	for i, n := range raw.Deps {
-		info.Dependencies = append(info.Dependencies, CaptureDependency{GraphNode{n}, publicEdge(raw.Edges[i])})
+	if raw.Status != driver.CaptureActive {
+		return info, nil
+	}
+	for i, n := range s.capturedNodes(raw.ID).all(raw.Deps) {
+		info.Dependencies = append(info.Dependencies, CaptureDependency{n, publicEdge(raw.Edges[i])})
 	}
 	return info, nil
+}
+
+// foreignCapture is what is known of the nodes of a capture that another library has begun.
+type foreignCapture struct {
+	id    uint64
+	nodes nodeTable
+}
+
+// capturedNodes knows the nodes of the capture that s is in, whose id is given.
+func (s *Stream) capturedNodes(id uint64) *nodeTable {
+	if c := s.capture(); c != nil {
+		return c.nodes
+	}
+	known := s.foreign.Load()
+	for known == nil || known.id != id {
+		s.foreign.CompareAndSwap(known, &foreignCapture{id: id})
+		known = s.foreign.Load()
+	}
+	return &known.nodes
 }
 
 // CaptureInfo tells of the capture, as Stream.CaptureInfo does.
@@ -125,11 +147,24 @@ func (s *Stream) updateDependencies(op string, deps []CaptureDependency, flags u
 		return err
 	}
 	defer s.end()
-	var nodes []driver.GraphNode
-	var edges []driver.EdgeData
-	for _, d := range deps {
-		nodes = append(nodes, d.Node.raw)
-		edges = append(edges, driver.EdgeData{FromPort: d.Edge.FromPort, ToPort: d.Edge.ToPort, Type: d.Edge.Type})
+	info, r := s.driver().StreamGetCaptureInfo(s.ctx.raw, s.raw)
+	switch {
+	case r != driver.Success:
+		return s.captureResult(op, r)
+	case info.Status == driver.CaptureNone:
+		return s.captureResult(op, driver.ErrorIllegalState)
+	case info.Status == driver.CaptureInvalidated:
+		return s.captureResult(op, driver.ErrorStreamCaptureInvalidated)
+	}
+	known := s.capturedNodes(info.ID)
+	nodes, edges := make([]driver.GraphNode, len(deps)), make([]driver.EdgeData, len(deps))
+	for i, d := range deps {
+		n, err := known.get(op, nodeArgument(i, len(deps)), d.Node)
+		if err != nil {
+			return err
+		}
+		nodes[i] = n.raw
+		edges[i] = driver.EdgeData{FromPort: d.Edge.FromPort, ToPort: d.Edge.ToPort, Type: d.Edge.Type}
 	}
 	return s.captureResult(op, s.driver().StreamUpdateCaptureDependencies(s.ctx.raw, s.raw, nodes, edges, flags))
 }

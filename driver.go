@@ -25,7 +25,8 @@ type Driver struct {
 	resources registry
 	retired   retireList
 	capturing capturing
-	endings   tally // closed executables whose launches are not done
+	owners    owners
+	endings   tally // former parameters of executables that launches may use
 	copies    tally // staged copies in progress
 	pinned    pinnedRanges
 
@@ -235,6 +236,7 @@ func (d *Driver) finishQuiet() {
 		r.close()
 	}
 	<-d.endings.idle()
+	d.owners.finish()
 	d.retired.drain(false) // what graphs held
 	<-d.resources.left.idle()
 	<-d.notices.idle() // a Wait that its context ended has its event there still

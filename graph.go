@@ -1,23 +1,28 @@
 package cuda
 
 import (
+	"fmt"
 	"sync/atomic"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 )
 
-// Graph is a set of operations, its nodes, and the order between them. It is made by capture and run by a GraphExec. It keeps
-// what its nodes use. One Graph must be used by one goroutine at a time.
+// Graph is a set of operations, its nodes, and the order between them. It is built by hand (AddNode) or by capture (Capture,
+// GraphBuilder), and run by a GraphExec that Instantiate makes of it. One Graph must be used by one goroutine at a time.
+//
+// What a node uses (buffers, modules, pinned memory, events, slices, host functions) lives as long as anything can still run
+// it: the graph, its clones, graphs that embed it, executables made of any of them, and their launches in flight (CONTRACT
+// GR-03, GR-08). Closing a Buffer that a graph uses forbids its further use by the program; its memory is freed when nothing
+// can run the graph any more. Nodes that one capture made share one owner: what they use goes when the last of them can.
 type Graph struct {
 	ctx      *Context
 	raw      driver.Graph
 	res      *resource
-	holds    *holdings
+	nodes    *nodeTable
 	building atomic.Bool // captured into
+	outer    *Graph      // that has the node that this one is inside of; nil: it is in none
+	spoiled  atomic.Bool // by a recapture that failed
 }
-
-// GraphNode is a node of a Graph. It is comparable, and valid as long as the Graph.
-type GraphNode struct{ raw driver.GraphNode }
 
 // GraphNodeType is what a node does.
 type GraphNodeType int32
@@ -28,11 +33,29 @@ const (
 	MemcpyNode      GraphNodeType = GraphNodeType(driver.NodeMemcpy)
 	MemsetNode      GraphNodeType = GraphNodeType(driver.NodeMemset)
 	HostNode        GraphNodeType = GraphNodeType(driver.NodeHost)
+	ChildGraphNode  GraphNodeType = GraphNodeType(driver.NodeGraph)
 	EmptyNode       GraphNodeType = GraphNodeType(driver.NodeEmpty)
 	WaitEventNode   GraphNodeType = GraphNodeType(driver.NodeWaitEvent)
 	EventRecordNode GraphNodeType = GraphNodeType(driver.NodeEventRecord)
+	MemAllocNode    GraphNodeType = GraphNodeType(driver.NodeMemAlloc)
+	MemFreeNode     GraphNodeType = GraphNodeType(driver.NodeMemFree)
 	BatchMemOpNode  GraphNodeType = GraphNodeType(driver.NodeBatchMemOp)
+	ConditionalNode GraphNodeType = GraphNodeType(driver.NodeConditional)
 )
+
+// String names the type, as in "memory allocation".
+func (t GraphNodeType) String() string {
+	if name, ok := nodeTypeNames[t]; ok {
+		return name
+	}
+	return fmt.Sprintf("node type %d", int32(t))
+}
+
+var nodeTypeNames = map[GraphNodeType]string{
+	KernelNode: "kernel", MemcpyNode: "memcpy", MemsetNode: "memset", HostNode: "host", ChildGraphNode: "child graph",
+	EmptyNode: "empty", WaitEventNode: "event wait", EventRecordNode: "event record", MemAllocNode: "memory allocation",
+	MemFreeNode: "memory free", BatchMemOpNode: "batch memory operation", ConditionalNode: "conditional",
+}
 
 // GraphEdge orders two nodes: To runs after From.
 type GraphEdge struct {
@@ -40,7 +63,7 @@ type GraphEdge struct {
 	Data     EdgeData
 }
 
-// NewGraph makes a graph without nodes, for GraphBuilder.BeginToGraph. cuGraphCreate.
+// NewGraph makes a graph without nodes. cuGraphCreate.
 func (c *Context) NewGraph() (*Graph, error) {
 	const op = "NewGraph"
 	if err := c.enter(op); err != nil {
@@ -51,20 +74,20 @@ func (c *Context) NewGraph() (*Graph, error) {
 	if err := c.result(op, r); err != nil {
 		return nil, err
 	}
-	return newGraph(c, raw), nil
+	return newGraph(c, raw, new(nodeTable)), nil
 }
 
-// newGraph takes over the shares of hold.
-func newGraph(c *Context, raw driver.Graph, hold ...*holding) *Graph {
-	holds := &holdings{list: hold}
-	g := &Graph{ctx: c, raw: raw, holds: holds}
-	g.res = newResource(c, "Graph", 0, func() driver.Result {
-		r := c.drv.drv.GraphDestroy(c.raw, raw)
-		holds.release()
-		return r
-	})
+func newGraph(c *Context, raw driver.Graph, nodes *nodeTable) *Graph {
+	g := &Graph{ctx: c, raw: raw, nodes: nodes}
+	g.res = newResource(c, "Graph", 0, func() driver.Result { return c.drv.drv.GraphDestroy(c.raw, raw) })
 	dropped(g, g.res)
+	nodes.graph = g.res
 	return g
+}
+
+// innerGraph is the graph inside a node of g. It lives as long as the node.
+func (g *Graph) innerGraph(raw driver.Graph, kind graphKind) *Graph {
+	return &Graph{ctx: g.ctx, raw: raw, res: g.res, nodes: &nodeTable{graph: g.res, kind: kind, inside: g.nodes}, outer: g}
 }
 
 // acquire takes g for op; g.res.release must follow if it returns nil.
@@ -75,71 +98,110 @@ func (g *Graph) acquire(op string) error {
 	if !g.res.acquire() {
 		return failf(op, ErrClosed, "the graph is closed")
 	}
+	if g.nodes.removed() {
+		g.res.release()
+		return failf(op, ErrClosed, "the node that the graph is in was removed")
+	}
 	return nil
 }
 
-// graphValue is a call that asks the driver something about g.
-func graphValue[T any](g *Graph, op string, get func(driver.Driver, driver.Context, driver.Graph) (T, driver.Result)) (v T, err error) {
+// begin is the beginning of every call on a graph: g.end must follow if it returns nil.
+func (g *Graph) begin(op string) error {
 	if err := g.acquire(op); err != nil {
-		return v, err
+		return err
 	}
-	defer g.res.release()
 	if err := g.ctx.enter(op); err != nil {
-		return v, err
+		g.res.release()
+		return err
 	}
-	defer g.ctx.leave()
-	v, r := get(g.ctx.drv.drv, g.ctx.raw, g.raw)
-	if r == driver.ErrorNotSupported {
-		return v, g.ctx.resultf(op, r, "it came with CUDA 12.3; this driver is of %v", g.ctx.drv.version)
+	return nil
+}
+
+func (g *Graph) end() {
+	g.ctx.leave()
+	g.res.release()
+}
+
+// change is begin for a call that changes g.
+func (g *Graph) change(op string) error {
+	if err := g.begin(op); err != nil {
+		return err
 	}
-	return v, g.ctx.result(op, r)
+	if g.nodes.kind == embeddedGraph {
+		g.end()
+		return failf(op, ErrNotPermitted, "the graph is a copy inside a child graph node; change the graph before it is embedded")
+	}
+	return nil
+}
+
+// refused is the error of a graph call that the driver refused with r; since is the CUDA version that brought the call.
+func (g *Graph) refused(op string, r driver.Result, since, reason string) error {
+	if r == driver.ErrorNotSupported && since != "" {
+		return g.ctx.resultf(op, r, "it came with CUDA %s; this driver is of %v", since, g.ctx.drv.version)
+	}
+	if reason == "" {
+		return g.ctx.result(op, r)
+	}
+	return g.ctx.resultf(op, r, "%s", reason)
+}
+
+// Context is the context that g belongs to.
+func (g *Graph) Context() *Context {
+	if g == nil {
+		return nil
+	}
+	return g.ctx
 }
 
 // Nodes are the nodes of g, in no particular order. cuGraphGetNodes.
 func (g *Graph) Nodes() ([]GraphNode, error) {
-	raw, err := graphValue(g, "Graph.Nodes", driver.Driver.GraphGetNodes)
-	return publicNodes(raw), err
+	const op = "Graph.Nodes"
+	if err := g.begin(op); err != nil {
+		return nil, err
+	}
+	defer g.end()
+	raw, r := g.ctx.drv.drv.GraphGetNodes(g.ctx.raw, g.raw)
+	return g.nodes.all(raw), g.ctx.result(op, r)
 }
 
 // NodeType is what n, a node of g, does. cuGraphNodeGetType.
 func (g *Graph) NodeType(n GraphNode) (GraphNodeType, error) {
-	t, err := graphValue(g, "Graph.NodeType", func(d driver.Driver, c driver.Context, _ driver.Graph) (driver.NodeType, driver.Result) {
-		if n.raw == 0 {
-			return 0, driver.ErrorInvalidValue
-		}
-		return d.GraphNodeGetType(c, n.raw)
-	})
-	return GraphNodeType(t), err
+	const op = "Graph.NodeType"
+	if err := g.begin(op); err != nil {
+		return 0, err
+	}
+	defer g.end()
+	found, err := g.nodes.get(op, "n", n)
+	if err != nil {
+		return 0, err
+	}
+	t, r := g.ctx.drv.drv.GraphNodeGetType(g.ctx.raw, found.raw)
+	return GraphNodeType(t), g.ctx.result(op, r)
 }
 
 // Edges are the edges of g, in no particular order. Needs CUDA 12.3. cuGraphGetEdges.
 func (g *Graph) Edges() ([]GraphEdge, error) {
-	raw, err := graphValue(g, "Graph.Edges", driver.Driver.GraphGetEdges)
-	var edges []GraphEdge
-	for _, e := range raw {
-		edges = append(edges, GraphEdge{GraphNode{e.From}, GraphNode{e.To}, publicEdge(e.Data)})
+	const op = "Graph.Edges"
+	if err := g.begin(op); err != nil {
+		return nil, err
 	}
-	return edges, err
+	defer g.end()
+	raw, r := g.ctx.drv.drv.GraphGetEdges(g.ctx.raw, g.raw)
+	if r != driver.Success {
+		return nil, g.refused(op, r, "12.3", "")
+	}
+	edges := make([]GraphEdge, 0, len(raw))
+	for _, e := range raw {
+		edges = append(edges, GraphEdge{g.nodes.of(e.From), g.nodes.of(e.To), publicEdge(e.Data)})
+	}
+	return edges, nil
 }
 
-// Close destroys g. Executables made of it are not affected. cuGraphDestroy.
+// Close destroys g. Clones, graphs that embed it and executables made of it are not affected (CONTRACT GR-04). On a graph
+// inside a node, which goes with the node, it does nothing. cuGraphDestroy.
 func (g *Graph) Close() error {
-	if g == nil {
+	if g == nil || g.outer != nil {
 		return nil
 	}
 	return closeHandle(g.res)
-}
-
-func publicNodes(raw []driver.GraphNode) (nodes []GraphNode) {
-	for _, n := range raw {
-		nodes = append(nodes, GraphNode{n})
-	}
-	return nodes
-}
-
-func rawNodes(nodes []GraphNode) (raw []driver.GraphNode) {
-	for _, n := range nodes {
-		raw = append(raw, n.raw)
-	}
-	return raw
 }

@@ -1,132 +1,237 @@
 package cuda
 
 import (
-	"sync"
+	"fmt"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/hostfn"
 )
 
-// GraphExec is a graph made ready to run, any number of times. It keeps what its nodes use, until it is closed and its last
-// launch is done.
+// GraphExec is a graph made ready to run, any number of times: an executable graph. It keeps what its nodes use until it is
+// closed and its last launch is done. Its methods may be called from any goroutine.
 type GraphExec struct {
 	ctx   *Context
 	raw   driver.GraphExec
 	res   *resource
-	nodes []hostfn.Handle // its host functions
-	runs  *execRuns
+	nodes *nodeTable // of the graph that it was made of
+	state *execState
 }
 
-// execRuns knows when an executable's launches are done: one launch begins when the former has ended, so an event recorded
-// behind the latest tells of all.
-type execRuns struct {
-	mu       sync.Mutex // held across a launch: the driver wants one at a time
-	event    driver.Event
-	launched bool
-	holds    holdings
+// InstantiateOption configures an executable.
+type InstantiateOption func(*instantiateOptions)
+
+type instantiateOptions struct {
+	flags  uint64
+	upload *Stream
+	ready  bool // upload was given
 }
 
-// Instantiate makes an executable of g as it is now. cuGraphInstantiateWithFlags.
+// AutoFreeOnLaunch has memory that the graph's nodes allocated and nobody freed be freed before the next launch.
+func AutoFreeOnLaunch() InstantiateOption {
+	return func(o *instantiateOptions) { o.flags |= driver.GraphAutoFreeOnLaunch }
+}
+
+// UploadOn has the executable's resources be made ready on s at once, in s's order, so that the first launch is as fast as
+// later ones. See GraphExec.Upload.
+func UploadOn(s *Stream) InstantiateOption {
+	return func(o *instantiateOptions) { o.flags, o.upload, o.ready = o.flags|driver.GraphUpload, s, true }
+}
+
+// UseNodePriority has kernel nodes run with the priorities that they were captured with, not with that of the stream that the
+// graph is launched on.
+func UseNodePriority() InstantiateOption {
+	return func(o *instantiateOptions) { o.flags |= driver.GraphUseNodePriority }
+}
+
+// Instantiate makes an executable of g as it is now.
 //
-// Errors: ErrClosed, ErrIllegalState while g is captured into.
-func (g *Graph) Instantiate() (*GraphExec, error) {
+// Errors: ErrClosed; ErrIllegalState while g is captured into; ErrInvalidValue for a cycle, or a Condition that no node uses;
+// ErrNotSupported for a second executable of a graph that allocates memory. cuGraphInstantiateWithParams.
+func (g *Graph) Instantiate(opts ...InstantiateOption) (*GraphExec, error) {
 	const op = "Graph.Instantiate"
-	if err := g.acquire(op); err != nil {
+	if err := g.begin(op); err != nil {
 		return nil, err
 	}
-	defer g.res.release()
-	c := g.ctx
-	if err := c.enter(op); err != nil {
-		return nil, err
-	}
-	defer c.leave()
-	if g.building.Load() {
+	defer g.end()
+	switch {
+	case g.building.Load():
 		return nil, failf(op, ErrIllegalState, "the graph is being captured into; end that first")
+	case g.outer != nil:
+		return nil, failf(op, ErrInvalidValue, "the graph is inside a node; instantiate the graph that has the node")
 	}
-	event, err := c.events.get(c, op)
-	if err != nil {
+	if err := g.defined(op); err != nil {
 		return nil, err
 	}
-	raw, r := c.drv.drv.GraphInstantiateWithFlags(c.raw, g.raw, 0)
+	var o instantiateOptions
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&o)
+		}
+	}
+	if !o.ready {
+		return g.instantiate(op, &driver.Instantiation{Flags: o.flags})
+	}
+	if err := o.upload.begin(op); err != nil {
+		return nil, err
+	}
+	defer o.upload.end()
+	if err := o.upload.refuseCapturing(op); err != nil {
+		return nil, err
+	}
+	return g.instantiate(op, &driver.Instantiation{Flags: o.flags, UploadStream: o.upload.raw})
+}
+
+// instantiate makes the executable. The graph refers to its state for the time, so that the executable does from the first.
+func (g *Graph) instantiate(op string, i *driver.Instantiation) (*GraphExec, error) {
+	c := g.ctx
+	d := c.drv.drv
+	state := &execState{ctx: c, hosts: g.nodes.hosts(), made: g.nodes.snapshot()}
+	state.carried.state = state
+	object, r := c.drv.attach(c, g.raw, &state.carried)
 	if r != driver.Success {
-		c.events.put(event)
-		return nil, c.result(op, r)
+		return nil, c.resultf(op, r, "the driver did not take the executable's state into its care")
 	}
-	runs := &execRuns{event: event, holds: holdings{list: g.holds.share()}}
-	x := &GraphExec{ctx: c, raw: raw, runs: runs}
-	for _, h := range runs.holds.list {
-		x.nodes = append(x.nodes, h.nodes...)
+	state.object = object
+	raw, r := d.GraphInstantiateWithParams(c.raw, g.raw, i)
+	d.GraphReleaseUserObject(c.raw, g.raw, object, 1)
+	if r != driver.Success {
+		return nil, c.resultf(op, r, "%s", g.instantiateReason(i, r))
 	}
-	x.res = newResource(c, "GraphExec", 0, func() driver.Result {
-		r := c.drv.drv.GraphExecDestroy(c.raw, raw)
-		runs.end(c)
-		return r
-	})
+	x := &GraphExec{ctx: c, raw: raw, nodes: g.nodes, state: state}
+	x.res = newResource(c, "GraphExec", 0, func() driver.Result { return d.GraphExecDestroy(c.raw, raw) })
 	dropped(x, x.res)
 	return x, nil
 }
 
-// Launch queues one run of the whole graph on s, a stream of the graph's context: it begins when everything queued on s before
-// is done, and the former launch of x has ended, and what is queued on s later waits for its end (CONTRACT GR-05). Every host
-// function of the graph runs once, and its OnDone is told once, for every launch.
-//
-// Errors: ErrClosed, ErrInvalidContext for a stream of another context, ErrCapturing. On an error nothing was queued.
-// cuGraphLaunch.
-func (x *GraphExec) Launch(s *Stream) error {
-	const op = "GraphExec.Launch"
+// instantiateReason explains why the driver made no executable.
+func (g *Graph) instantiateReason(i *driver.Instantiation, r driver.Result) string {
+	why := map[int32]string{
+		driver.InstantiateInvalidStructure:  "the graph has a cycle, or is malformed in another way",
+		driver.InstantiateNodeNotSupported:  "a node does something that the driver cannot do in a graph",
+		driver.InstantiateMultipleContexts:  "nodes belong to more contexts than the driver allows",
+		driver.InstantiateConditionalUnused: "a Condition of the graph is used by no node",
+	}[i.Result]
+	switch {
+	case why == "" && r == driver.ErrorNotSupported:
+		why = "a graph that allocates memory can have one executable at a time; close the other one"
+	case why == "":
+		why = "the graph has a cycle, a Condition that no node uses, or a node that the driver cannot run"
+	}
+	if i.ErrorNode != 0 {
+		why += ": " + g.describeNode(i.ErrorNode)
+	}
+	return why
+}
+
+// describeNode names a node of g in an error, as "host node (decode)".
+func (g *Graph) describeNode(raw driver.GraphNode) string {
+	label := g.label(raw)
+	if label.name == "" {
+		return label.kind.String() + " node"
+	}
+	return fmt.Sprintf("%s node (%s)", label.kind, label.name)
+}
+
+// begin is the beginning of a call that queues x on s; end must follow if it returns nil.
+func (x *GraphExec) begin(op string, s *Stream) error {
 	if x == nil {
 		return failf(op, ErrInvalidValue, "the executable graph is nil")
 	}
 	if err := s.begin(op); err != nil {
 		return err
 	}
-	defer s.end()
-	if !x.res.acquire() {
-		return failf(op, ErrClosed, "the executable graph is closed")
+	err := x.usable(op, s)
+	if err != nil {
+		s.end()
 	}
-	defer x.res.release()
-	if s.ctx != x.ctx {
+	return err
+}
+
+func (x *GraphExec) usable(op string, s *Stream) error {
+	switch {
+	case s.ctx.drv != x.ctx.drv:
+		return failf(op, ErrInvalidValue, "the executable graph belongs to %s and the stream to %s; use one Driver for both", x.ctx.describe(), s.ctx.describeBeside(x.ctx))
+	case s.ctx != x.ctx:
 		return failf(op, ErrInvalidContext, "the executable graph belongs to %s and the stream to %s; launch it on a stream of its own context", x.ctx.describe(), s.ctx.describe())
 	}
 	if err := s.refuseCapturing(op); err != nil {
 		return err
 	}
-	x.runs.mu.Lock()
-	defer x.runs.mu.Unlock()
+	if !x.res.acquire() {
+		return failf(op, ErrClosed, "the executable graph is closed")
+	}
+	return nil
+}
+
+func (x *GraphExec) end(s *Stream) {
+	x.res.release()
+	s.end()
+}
+
+// Launch queues one run of the whole graph on s, a stream of the graph's context: it begins when everything queued on s before
+// is done, and the former launch of x has ended, and what is queued on s later waits for its end (CONTRACT GR-05). Every host
+// function of the graph runs once, and its OnDone is told once, for every launch.
+//
+// Errors: ErrClosed, ErrInvalidContext for a stream of another context, ErrCapturing (see GraphBuilder.Embed). On an error
+// nothing was queued. cuGraphLaunch.
+func (x *GraphExec) Launch(s *Stream) error {
+	const op = "GraphExec.Launch"
+	if err := x.begin(op, s); err != nil {
+		return err
+	}
+	defer x.end(s)
+	x.state.mu.Lock()
+	defer x.state.mu.Unlock()
 	return x.launch(op, s)
 }
 
 // launch has every host function expect a run before the driver can begin one.
 func (x *GraphExec) launch(op string, s *Stream) error {
 	funcs, d := &x.ctx.drv.funcs, s.driver()
-	for i, h := range x.nodes {
+	for i, h := range x.state.hosts {
 		if !funcs.Expect(h) {
-			x.unexpect(x.nodes[:i])
+			x.unexpect(x.state.hosts[:i])
 			return x.ctx.lostError(op, x.ctx.lost())
 		}
 	}
 	if r := d.GraphLaunch(s.ctx.raw, x.raw, s.raw); r != driver.Success {
-		if swept := x.unexpect(x.nodes); swept {
+		if swept := x.unexpect(x.state.hosts); swept {
 			return nil // the context was lost meanwhile: the functions have been resolved, so it counts as queued
 		}
-		return x.ctx.resultf(op, r, "the driver refused the launch; nothing of the graph will run")
+		return x.ctx.resultf(op, r, "%s", launchReason(r))
 	}
-	x.runs.launched = true
-	r := d.EventRecord(x.ctx.raw, x.runs.event, s.raw)
-	if r != driver.Success { // then only waiting tells when it is done
-		r = d.StreamSynchronize(s.ctx.raw, s.raw)
+	x.state.launched(s)
+	return nil
+}
+
+func launchReason(r driver.Result) string {
+	if r == driver.ErrorInvalidValue {
+		return "the driver refused the launch; nothing of the graph will run. If it allocates memory that is not freed, see AutoFreeOnLaunch"
 	}
-	return x.ctx.result(op, r)
+	return "the driver refused the launch; nothing of the graph will run"
 }
 
 // unexpect takes the expected runs back. It reports whether one had been swept.
-func (x *GraphExec) unexpect(nodes []hostfn.Handle) (swept bool) {
-	for _, h := range nodes {
+func (x *GraphExec) unexpect(hosts []hostfn.Handle) (swept bool) {
+	for _, h := range hosts {
 		if !x.ctx.drv.funcs.Unexpect(h) {
 			swept = true
 		}
 	}
 	return swept
+}
+
+// Upload queues on s what the first launch would otherwise do: it makes the executable's resources on the device ready.
+// Later launches need not be on s. cuGraphUpload.
+func (x *GraphExec) Upload(s *Stream) error {
+	const op = "GraphExec.Upload"
+	if err := x.begin(op, s); err != nil {
+		return err
+	}
+	defer x.end(s)
+	x.state.mu.Lock()
+	defer x.state.mu.Unlock()
+	return x.ctx.result(op, s.driver().GraphUpload(s.ctx.raw, x.raw, s.raw))
 }
 
 // Close destroys x. A launch in flight goes on, and what it uses stays until it is done (CONTRACT GR-04). cuGraphExecDestroy.
@@ -135,22 +240,4 @@ func (x *GraphExec) Close() error {
 		return nil
 	}
 	return closeHandle(x.res)
-}
-
-// end lets go of what the executable holds when its last launch is done.
-func (e *execRuns) end(c *Context) {
-	d := c.drv
-	d.endings.add()
-	release := func() {
-		e.holds.release()
-		c.events.put(e.event)
-		d.endings.done()
-	}
-	if !e.launched {
-		release()
-		return
-	}
-	if _, r := c.drv.drv.NotifyEvent(c.raw, e.event, func(driver.Result) { release() }); r != driver.Success {
-		release()
-	}
 }

@@ -146,6 +146,10 @@ func panicked(fn hostfn.Func, out hostfn.Outcome) *PanicError {
 
 // runHostFunc is what the driver calls, on its own thread.
 func (d *Driver) runHostFunc(data uint64) {
+	if isOwner(data) { // not a host function, but the end of a user object
+		d.owners.gone(data)
+		return
+	}
 	h := hostfn.Handle(data)
 	if h.Kept() {
 		d.runHostNode(h)

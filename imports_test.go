@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"internal/testkernels": {"softcuda"},
 	"internal/model":       {},
 	"internal/modeltest":   {"", "internal/model"},
+	"internal/graphtest":   {""},
 	"internal/bench":       {"", "libcuda", "internal/testkernels"},
 	"examples/":            {"", "anycuda", "softcuda"},
 }

@@ -28,6 +28,7 @@ func Grid1D(n, block int) LaunchConfig {
 // Launch queues kernel k on s. Each argument is passed as the C type of its size:
 //
 //   - a *Buffer, *PinnedBuffer or *ManagedBuffer of the same Driver, or a DevicePtr: a pointer
+//   - a Condition: a cudaGraphConditionalHandle
 //   - bool, int8 to int64, uint8 to uint64, float32, float64, complex64, complex128, and types made of those
 //   - arrays of these, and structs of these that are laid out as in C
 //

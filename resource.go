@@ -136,6 +136,8 @@ func (g *registry) all() []*resource {
 type retireList struct {
 	n      atomic.Int32
 	urgent atomic.Int32 // of n
+	coming atomic.Bool  // a goroutine is, that will take what is on the list
+	urging atomic.Bool  // the same for the urgent
 	mu     sync.Mutex
 	list   []retired
 }
@@ -205,19 +207,29 @@ func closeHandle(r *resource) error {
 	if r.acquire() {
 		r.close()
 		d.retired.push(retired{r, true, false})
-		go d.drain()
+		d.drainSoon()
 	}
 	return nil
 }
 
 // drainSoon has an ordinary goroutine close what is on the retire list. What frees memory waits until none of the library's
-// captures is in progress (CONTRACT CP-12).
+// captures is in progress (CONTRACT CP-12); what may itself be capturing does not wait.
 func (d *Driver) drainSoon() {
-	if d.retired.n.Load() > 0 && (d.capturing.n.Load() == 0 || d.retired.urgent.Load() > 0) {
-		go d.drain()
+	if d.retired.urgent.Load() > 0 {
+		d.startDrain(&d.retired.urging, true)
+	}
+	if d.retired.n.Load() > 0 && d.capturing.n.Load() == 0 {
+		d.startDrain(&d.retired.coming, false)
 	}
 }
 
-func (d *Driver) drain() {
-	d.relaxed(func() { d.retired.drain(d.capturing.n.Load() > 0) })
+// startDrain starts a goroutine unless one is on its way, as coming says: each needs a thread.
+func (d *Driver) startDrain(coming *atomic.Bool, onlyUrgent bool) {
+	if !coming.CompareAndSwap(false, true) {
+		return
+	}
+	go d.relaxed(func() {
+		coming.Store(false) // before it looks, so that nothing is overlooked
+		d.retired.drain(onlyUrgent || d.capturing.n.Load() > 0)
+	})
 }

@@ -5,7 +5,8 @@ type Stats struct {
 	Waiting int // host functions and callbacks that have yet to start
 	Running int // those that run now
 
-	HostNodes int // functions of graphs' host nodes, which stay as long as anything can run them
+	UserObjects int // of the driver, which carry what graphs and executables use
+	HostNodes   int // functions of graphs' host nodes, which stay as long as anything can run them
 
 	Streams, Events, Modules int // open objects
 	Graphs, GraphExecs       int
@@ -35,7 +36,7 @@ func (d *Driver) Stats() Stats {
 		}
 	}
 	st.Running = max(d.funcs.Len()-st.Waiting, 0)
-	st.HostNodes = d.funcs.KeptLen()
+	st.HostNodes, st.UserObjects = d.funcs.KeptLen(), d.owners.slots.Len()
 	for _, r := range d.resources.all() {
 		switch r.kind {
 		case "Stream":

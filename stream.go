@@ -18,8 +18,9 @@ type Stream struct {
 	owner any           // what a borrowed stream keeps alive
 	id    uint64        // as the driver gave it when the stream was made or borrowed; 0: not asked for
 
-	borrowed bool                    // another library's, which may use it too
-	captured atomic.Pointer[capture] // what it captures into, as far as this library knows
+	borrowed bool                           // another library's, which may use it too
+	captured atomic.Pointer[capture]        // what it captures into, as far as this library knows
+	foreign  atomic.Pointer[foreignCapture] // the latest capture of another library that was asked about
 }
 
 var _ Queue = (*Stream)(nil)

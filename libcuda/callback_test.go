@@ -60,7 +60,7 @@ func TestCallbackWatched(t *testing.T) {
 	eventually(t, time.Second, "the loss is reported", func() bool { return h.losses.Load() == 1 })
 }
 
-// TestSyncMode: where the driver knows sync modes they reach it.
+// TestSyncMode: where the driver knows sync modes they reach it; an older one does without.
 func TestSyncMode(t *testing.T) {
 	f := newFake(t)
 	f.set(knobVersion, 13020)
@@ -71,5 +71,12 @@ func TestSyncMode(t *testing.T) {
 	want := "cuLaunchHostFunc(stream=0x5a, data=0x77, mode=1) in 0xc0\ncuLaunchHostFunc(stream=0x1, data=0x78) in 0xc0"
 	if got := strings.Join(f.log(), "\n"); got != want {
 		t.Errorf("called\n%s\nwant\n%s", got, want)
+	}
+	f = newFake(t)
+	nv = f.open(driver.Upcalls{HostFunc: func(uint64) {}, Pending: func(driver.Context) int { return 0 }})
+	f.log()
+	nv.LaunchHostFuncMode(ctx, stream, 0x77, 1)
+	if got, want := strings.Join(f.log(), "\n"), "cuLaunchHostFunc(stream=0x5a, data=0x77) in 0xc0"; !strings.HasSuffix(got, want) {
+		t.Errorf("before CUDA 13.2 called\n%s\nwant\n%s", got, want)
 	}
 }

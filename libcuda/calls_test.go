@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -32,7 +33,7 @@ func methodCases() []methodCase {
 		Params: []byte{9, 0, 0, 0, 0, 0, 0, 1, 8, 0, 0, 0}, Offsets: []uint32{0, 8},
 	}
 	return append([]methodCase{
-		{"DriverGetVersion", func(d driver.Driver) any { return list(d.DriverGetVersion()) }, "", "13010 0"},
+		{"DriverGetVersion", func(d driver.Driver) any { return list(d.DriverGetVersion()) }, "", "13030 0"},
 		{"DeviceGetCount", func(d driver.Driver) any { return list(d.DeviceGetCount()) }, "cuDeviceGetCount() in (nil)", "2 0"},
 		{"DeviceGetName", func(d driver.Driver) any { return list(d.DeviceGetName(1)) }, "cuDeviceGetName(len=256, dev=1) in (nil)", "Fake 1 0"},
 		{"DeviceGetAttribute", func(d driver.Driver) any { return list(d.DeviceGetAttribute(78, 1)) }, "cuDeviceGetAttribute(attrib=78, dev=1) in (nil)", "-78 0"},
@@ -114,7 +115,7 @@ func methodCases() []methodCase {
 			"cuLaunchHostFunc(stream=0x5a, data=0x123456789) in 0xabc", "0"},
 		// A driver without sync modes.
 		{"LaunchHostFuncMode", func(d driver.Driver) any { return d.LaunchHostFuncMode(ctx, stream, 0x12345678a, 1) },
-			"cuLaunchHostFunc(stream=0x5a, data=0x12345678a) in 0xabc", "0"},
+			"cuLaunchHostFunc(stream=0x5a, data=0x12345678a, mode=1) in 0xc0", "0"},
 		{"StreamAddCallback", func(d driver.Driver) any { return d.StreamAddCallback(ctx, stream, 0x12345678b, 0) },
 			"cuStreamAddCallback(stream=0x5a, data=0x12345678b, flags=0) in 0xc0", "0"},
 		{"StreamAddCallback", func(d driver.Driver) any { return d.StreamAddCallback(ctx, stream, 0x12345678c, 4) },
@@ -175,7 +176,7 @@ func methodCases() []methodCase {
 		{"StreamGetGreenCtx", func(d driver.Driver) any { return list(d.StreamGetGreenCtx(ctx, stream)) }, "cuStreamGetGreenCtx(stream=0x5a) in 0xc0", "156 0"},
 		{"StreamGetDevResource", func(d driver.Driver) any { res, r := d.StreamGetDevResource(ctx, stream, 1); return list(res.SM, r) },
 			"cuStreamGetDevResource(stream=0x5a, type=1) in 0xc0", "{8 8 4} 0"},
-	}, captureMethodCases()...)
+	}, slices.Concat(captureMethodCases(), graphMethodCases())...)
 }
 
 // splitByCount splits and describes, so that what came out is seen to go in again as it was.
@@ -219,7 +220,7 @@ func number(v any) any {
 // TestMethods drives every method of the seam, on a thread where a context of somebody else is current.
 func TestMethods(t *testing.T) {
 	f := newFake(t)
-	f.set(knobVersion, 13010)
+	f.set(knobVersion, 13030)
 	nv := f.open(driver.Upcalls{
 		HostFunc: func(uint64) {}, Callback: func(uint64, driver.Result) {}, Pending: func(driver.Context) int { return 0 },
 	})

@@ -14,6 +14,12 @@ func (nv *nvidia) StreamBeginCaptureToGraph(ctx driver.Context, s driver.Stream,
 	return nv.streamBeginCaptureToGraph(ctx, s, g, first(deps), first(edges), len(deps), mode)
 }
 
+// StreamBeginRecaptureToGraph implements driver.Captures. The driver calls back for each node whose parameters change, and
+// takes 0 for consent. Whether it would do without a callback is not documented.
+func (nv *nvidia) StreamBeginRecaptureToGraph(ctx driver.Context, s driver.Stream, g driver.Graph, mode driver.CaptureMode) driver.Result {
+	return nv.streamBeginRecapture(ctx, s, mode, g, ffi.AcceptEntry(), 0)
+}
+
 // StreamUpdateCaptureDependencies implements driver.Captures.
 func (nv *nvidia) StreamUpdateCaptureDependencies(ctx driver.Context, s driver.Stream, deps []driver.GraphNode, edges []driver.EdgeData, flags uint32) driver.Result {
 	return nv.streamUpdateCaptureDeps(ctx, s, first(deps), first(edges), len(deps), flags)

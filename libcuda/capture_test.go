@@ -8,7 +8,7 @@ import (
 	"github.com/hostlaunch/cuda/internal/driver"
 )
 
-// captureMethodCases are the cases of captures and graphs.
+// captureMethodCases are the cases of captures.
 func captureMethodCases() []methodCase {
 	deps, edges := []driver.GraphNode{0x71, 0x72}, []driver.EdgeData{{}, {FromPort: 1, ToPort: 2, Type: 3}}
 	return []methodCase{
@@ -17,6 +17,9 @@ func captureMethodCases() []methodCase {
 		{"StreamBeginCaptureToGraph", func(d driver.Driver) any {
 			return d.StreamBeginCaptureToGraph(ctx, stream, 0x62, deps, edges, driver.CaptureThreadLocal)
 		}, "cuStreamBeginCaptureToGraph(stream=0x5a, graph=0x62, deps=2 0x71 0x72 0/0/0 1/2/3, mode=1) in 0xc0", "0"},
+		{"StreamBeginRecaptureToGraph", func(d driver.Driver) any {
+			return d.StreamBeginRecaptureToGraph(ctx, stream, 0x62, driver.CaptureThreadLocal)
+		}, "cuStreamBeginRecaptureToGraph(stream=0x5a, mode=1, graph=0x62, changed: 0, data=(nil)) in 0xc0", "0"},
 		{"StreamEndCapture", func(d driver.Driver) any { return list(d.StreamEndCapture(ctx, stream)) }, "cuStreamEndCapture(stream=0x5a) in 0xc0", "97 0"},
 		{"StreamIsCapturing", func(d driver.Driver) any { return list(d.StreamIsCapturing(ctx, stream)) }, "cuStreamIsCapturing(stream=0x5a) in 0xc0", "2 0"},
 		{"StreamGetCaptureInfo", func(d driver.Driver) any { return list(d.StreamGetCaptureInfo(ctx, stream)) },
@@ -28,19 +31,6 @@ func captureMethodCases() []methodCase {
 			return d.EventRecordWithFlags(ctx, event, stream, driver.EventRecordExternal)
 		},
 			"cuEventRecordWithFlags(event=0xe5, stream=0x5a, flags=1) in 0xc0", "0"},
-
-		{"GraphCreate", func(d driver.Driver) any { return list(d.GraphCreate(ctx, 0)) }, "cuGraphCreate(flags=0) in 0xc0", "98 0"},
-		{"GraphDestroy", func(d driver.Driver) any { return d.GraphDestroy(ctx, 0x61) }, "cuGraphDestroy(graph=0x61) in 0xc0", "0"},
-		{"GraphGetNodes", func(d driver.Driver) any { return list(d.GraphGetNodes(ctx, 0x61)) },
-			"cuGraphGetNodes(graph=0x61, room=0) in 0xc0\ncuGraphGetNodes(graph=0x61, room=2) in 0xc0", "[113 114] 0"},
-		{"GraphGetEdges", func(d driver.Driver) any { return list(d.GraphGetEdges(ctx, 0x61)) },
-			"cuGraphGetEdges(graph=0x61, room=0) in 0xc0\ncuGraphGetEdges(graph=0x61, room=2) in 0xc0",
-			"[{113 114 {0 0 0 [0 0 0 0 0]}} {115 116 {1 2 3 [0 0 0 0 0]}}] 0"},
-		{"GraphNodeGetType", func(d driver.Driver) any { return list(d.GraphNodeGetType(ctx, 0x71)) }, "cuGraphNodeGetType(node=0x71) in 0xc0", "3 0"},
-		{"GraphInstantiateWithFlags", func(d driver.Driver) any { return list(d.GraphInstantiateWithFlags(ctx, 0x61, 8)) },
-			"cuGraphInstantiateWithFlags(graph=0x61, flags=8) in 0xc0", "129 0"},
-		{"GraphExecDestroy", func(d driver.Driver) any { return d.GraphExecDestroy(ctx, 0x81) }, "cuGraphExecDestroy(exec=0x81) in 0xc0", "0"},
-		{"GraphLaunch", func(d driver.Driver) any { return d.GraphLaunch(ctx, 0x81, stream) }, "cuGraphLaunch(exec=0x81, stream=0x5a) in 0xc0", "0"},
 
 		{"ThreadExchangeStreamCaptureMode", func(d driver.Driver) any {
 			before, r := d.ThreadExchangeStreamCaptureMode(driver.CaptureThreadLocal)
@@ -77,7 +67,8 @@ func TestCaptureOnOldDriver(t *testing.T) {
 	_, r2 := nv.GraphGetEdges(ctx, 0x61)
 	r3 := nv.StreamUpdateCaptureDependencies(ctx, stream, nil, nil, 0)
 	r4 := nv.StreamBeginCaptureToGraph(ctx, stream, 0x61, nil, nil, 0)
-	for i, r := range []driver.Result{r1, r2, r3, r4} {
+	r5 := nv.StreamBeginRecaptureToGraph(ctx, stream, 0x61, 0)
+	for i, r := range []driver.Result{r1, r2, r3, r4, r5} {
 		if r != driver.ErrorNotSupported {
 			t.Errorf("call %d answers %d", i, r)
 		}

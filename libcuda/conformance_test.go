@@ -10,5 +10,5 @@ import (
 
 // TestConformance runs the whole suite on the NVIDIA driver. Without a GPU it is skipped.
 func TestConformance(t *testing.T) {
-	cudatest.Run(t, cudatest.Config{Open: libcuda.Open, PTX: testkernels.PTX, Test: "TestConformance"})
+	cudatest.Run(t, cudatest.Config{Open: libcuda.Open, PTX: testkernels.PTX, ConditionalPTX: testkernels.ConditionalPTX, Test: "TestConformance"})
 }

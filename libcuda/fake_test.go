@@ -38,6 +38,7 @@ const (
 	knobUnrelaxed
 	knobStreams
 	knobCapturing
+	knobStrict
 )
 
 // compiled is the fake's library, made once.

@@ -3,6 +3,7 @@
 package libcuda
 
 import (
+	"strings"
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -53,12 +54,31 @@ func (nv *nvidia) edges(ctx driver.Context, g driver.Graph, block []uint64) (int
 	return int(c.Out[0]), r
 }
 
-// GraphLaunch implements driver.Graphs. The host functions of the graph count in Upcalls.Pending before it is launched; see
-// LaunchHostFunc.
-func (nv *nvidia) GraphLaunch(ctx driver.Context, x driver.GraphExec, s driver.Stream) driver.Result {
-	r := nv.graphLaunch(ctx, x, s)
-	if r == driver.Success {
-		nv.watch(ctx)
+// GraphAddDependencies implements driver.Graphs.
+func (nv *nvidia) GraphAddDependencies(ctx driver.Context, g driver.Graph, from, to []driver.GraphNode, edges []driver.EdgeData) driver.Result {
+	if !sameLength(from, to, edges) {
+		return driver.ErrorInvalidValue
 	}
-	return r
+	return nv.graphAddDependencies(ctx, g, first(from), first(to), first(edges), len(from))
+}
+
+// GraphRemoveDependencies implements driver.Graphs.
+func (nv *nvidia) GraphRemoveDependencies(ctx driver.Context, g driver.Graph, from, to []driver.GraphNode, edges []driver.EdgeData) driver.Result {
+	if !sameLength(from, to, edges) {
+		return driver.ErrorInvalidValue
+	}
+	return nv.graphRemoveDependencies(ctx, g, first(from), first(to), first(edges), len(from))
+}
+
+// sameLength reports whether the driver, which is told one length, may read all lists; edges may be left out.
+func sameLength(from, to []driver.GraphNode, edges []driver.EdgeData) bool {
+	return len(from) == len(to) && (len(edges) == 0 || len(edges) == len(from))
+}
+
+// GraphDebugDotPrint implements driver.Graphs.
+func (nv *nvidia) GraphDebugDotPrint(ctx driver.Context, g driver.Graph, path string, flags uint32) driver.Result {
+	if strings.IndexByte(path, 0) >= 0 { // no C string
+		return driver.ErrorInvalidValue
+	}
+	return nv.graphDebugDotPrint(ctx, g, path, flags)
 }

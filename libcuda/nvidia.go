@@ -61,6 +61,18 @@ func (nv *nvidia) call(c *ffi.Call, ctx driver.Context, f function, n int) drive
 	return driver.Result(c.Do(&nv.binding, uintptr(ctx), nv.fns[f], n))
 }
 
+// callUnbound is call for a function that needs no context: it makes ctx current only in place of another one, which spares
+// most of what a short call costs. A driver that does want one answers so, and is asked again.
+func (nv *nvidia) callUnbound(c *ffi.Call, ctx driver.Context, f function, n int) driver.Result {
+	if nv.fns[f] == 0 {
+		return driver.ErrorNotSupported
+	}
+	if r := driver.Result(c.DoUnbound(&nv.binding, uintptr(ctx), nv.fns[f], n)); r != driver.ErrorInvalidContext {
+		return r
+	}
+	return nv.call(c, ctx, f, n)
+}
+
 // Name implements driver.Driver.
 func (nv *nvidia) Name() string { return "nvidia" }
 

@@ -89,6 +89,7 @@ const (
 	fnStreamGetDevResource
 	fnStreamBeginCapture
 	fnStreamBeginCaptureToGraph
+	fnStreamBeginRecaptureToGraph
 	fnStreamEndCapture
 	fnStreamIsCapturing
 	fnStreamGetCaptureInfo
@@ -96,12 +97,34 @@ const (
 	fnEventRecordWithFlags
 	fnGraphCreate
 	fnGraphDestroy
+	fnGraphClone
+	fnGraphNodeFindInClone
+	fnGraphAddNode
+	fnGraphNodeSetParams
+	fnGraphDestroyNode
 	fnGraphGetNodes
-	fnGraphGetEdges
 	fnGraphNodeGetType
-	fnGraphInstantiateWithFlags
+	fnGraphGetEdges
+	fnGraphAddDependencies
+	fnGraphRemoveDependencies
+	fnGraphChildGraphNodeGetGraph
+	fnGraphHostNodeGetParams
+	fnGraphKernelNodeGetParams
+	fnFuncGetName
+	fnGraphConditionalHandleCreate
+	fnGraphDebugDotPrint
+	fnGraphInstantiateWithParams
 	fnGraphExecDestroy
+	fnGraphUpload
 	fnGraphLaunch
+	fnGraphExecUpdate
+	fnGraphExecNodeSetParams
+	fnGraphNodeSetEnabled
+	fnGraphNodeGetEnabled
+	fnUserObjectCreate
+	fnUserObjectRelease
+	fnGraphRetainUserObject
+	fnGraphReleaseUserObject
 	fnMemHostRegister
 	fnMemHostUnregister
 	fnMemcpy2DAsync
@@ -186,6 +209,7 @@ var symbols = [functions]symbol{
 	fnStreamGetDevResource:            {"cuStreamGetDevResource", 13010, 13010},
 	fnStreamBeginCapture:              {"cuStreamBeginCapture", 10010, 0},
 	fnStreamBeginCaptureToGraph:       {"cuStreamBeginCaptureToGraph", 12030, 12030},
+	fnStreamBeginRecaptureToGraph:     {"cuStreamBeginRecaptureToGraph", 13030, 13030},
 	fnStreamEndCapture:                {"cuStreamEndCapture", 10000, 0},
 	fnStreamIsCapturing:               {"cuStreamIsCapturing", 10000, 0},
 	fnStreamGetCaptureInfo:            {"cuStreamGetCaptureInfo", 12030, 12030},
@@ -193,12 +217,34 @@ var symbols = [functions]symbol{
 	fnEventRecordWithFlags:            {"cuEventRecordWithFlags", 11010, 0},
 	fnGraphCreate:                     {"cuGraphCreate", 10000, 0},
 	fnGraphDestroy:                    {"cuGraphDestroy", 10000, 0},
+	fnGraphClone:                      {"cuGraphClone", 10000, 0},
+	fnGraphNodeFindInClone:            {"cuGraphNodeFindInClone", 10000, 0},
+	fnGraphAddNode:                    {"cuGraphAddNode", 12030, 12030},
+	fnGraphNodeSetParams:              {"cuGraphNodeSetParams", 12020, 12020},
+	fnGraphDestroyNode:                {"cuGraphDestroyNode", 10000, 0},
 	fnGraphGetNodes:                   {"cuGraphGetNodes", 10000, 0},
-	fnGraphGetEdges:                   {"cuGraphGetEdges", 12030, 12030},
 	fnGraphNodeGetType:                {"cuGraphNodeGetType", 10000, 0},
-	fnGraphInstantiateWithFlags:       {"cuGraphInstantiateWithFlags", 11040, 0},
+	fnGraphGetEdges:                   {"cuGraphGetEdges", 12030, 12030},
+	fnGraphAddDependencies:            {"cuGraphAddDependencies", 12030, 12030},
+	fnGraphRemoveDependencies:         {"cuGraphRemoveDependencies", 12030, 12030},
+	fnGraphChildGraphNodeGetGraph:     {"cuGraphChildGraphNodeGetGraph", 10000, 0},
+	fnGraphHostNodeGetParams:          {"cuGraphHostNodeGetParams", 10000, 0},
+	fnGraphKernelNodeGetParams:        {"cuGraphKernelNodeGetParams", 12000, 0},
+	fnFuncGetName:                     {"cuFuncGetName", 12030, 12030},
+	fnGraphConditionalHandleCreate:    {"cuGraphConditionalHandleCreate", 12030, 12030},
+	fnGraphDebugDotPrint:              {"cuGraphDebugDotPrint", 11030, 0},
+	fnGraphInstantiateWithParams:      {"cuGraphInstantiateWithParams", 12000, 0},
 	fnGraphExecDestroy:                {"cuGraphExecDestroy", 10000, 0},
+	fnGraphUpload:                     {"cuGraphUpload", 11010, 0},
 	fnGraphLaunch:                     {"cuGraphLaunch", 10000, 0},
+	fnGraphExecUpdate:                 {"cuGraphExecUpdate", 12000, 0},
+	fnGraphExecNodeSetParams:          {"cuGraphExecNodeSetParams", 12020, 12020},
+	fnGraphNodeSetEnabled:             {"cuGraphNodeSetEnabled", 11060, 0},
+	fnGraphNodeGetEnabled:             {"cuGraphNodeGetEnabled", 11060, 0},
+	fnUserObjectCreate:                {"cuUserObjectCreate", 11030, 0},
+	fnUserObjectRelease:               {"cuUserObjectRelease", 11030, 0},
+	fnGraphRetainUserObject:           {"cuGraphRetainUserObject", 11030, 0},
+	fnGraphReleaseUserObject:          {"cuGraphReleaseUserObject", 11030, 0},
 	fnMemHostRegister:                 {"cuMemHostRegister", 6050, 0},
 	fnMemHostUnregister:               {"cuMemHostUnregister", 4000, 0},
 	fnMemcpy2DAsync:                   {"cuMemcpy2DAsync", 3020, 0},
@@ -978,6 +1024,19 @@ func (nv *nvidia) streamBeginCaptureToGraph(ctx driver.Context, s driver.Stream,
 	return r
 }
 
+// streamBeginRecapture calls cuStreamBeginRecaptureToGraph.
+func (nv *nvidia) streamBeginRecapture(ctx driver.Context, s driver.Stream, mode driver.CaptureMode, g driver.Graph, changed uintptr, data uintptr) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(s)
+	c.Args[1] = uintptr(mode)
+	c.Args[2] = uintptr(g)
+	c.Args[3] = changed
+	c.Args[4] = data
+	r := nv.call(c, ctx, fnStreamBeginRecaptureToGraph, 5)
+	c.Free()
+	return r
+}
+
 // StreamEndCapture calls cuStreamEndCapture.
 func (nv *nvidia) StreamEndCapture(ctx driver.Context, s driver.Stream) (driver.Graph, driver.Result) {
 	c := ffi.NewCall()
@@ -1046,6 +1105,49 @@ func (nv *nvidia) GraphDestroy(ctx driver.Context, g driver.Graph) driver.Result
 	return r
 }
 
+// GraphClone calls cuGraphClone.
+func (nv *nvidia) GraphClone(ctx driver.Context, g driver.Graph) (driver.Graph, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = uintptr(g)
+	r := nv.call(c, ctx, fnGraphClone, 2)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.Graph(o0), r
+}
+
+// GraphNodeFindInClone calls cuGraphNodeFindInClone.
+func (nv *nvidia) GraphNodeFindInClone(ctx driver.Context, original driver.GraphNode, clone driver.Graph) (driver.GraphNode, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = uintptr(original)
+	c.Args[2] = uintptr(clone)
+	r := nv.callUnbound(c, ctx, fnGraphNodeFindInClone, 3)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.GraphNode(o0), r
+}
+
+// graphNodeSetParams calls cuGraphNodeSetParams.
+func (nv *nvidia) graphNodeSetParams(ctx driver.Context, n driver.GraphNode, params unsafe.Pointer) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(n)
+	c.Keep[0] = params
+	c.Args[1] = uintptr(c.Keep[0])
+	r := nv.call(c, ctx, fnGraphNodeSetParams, 2)
+	c.Free()
+	return r
+}
+
+// GraphDestroyNode calls cuGraphDestroyNode.
+func (nv *nvidia) GraphDestroyNode(ctx driver.Context, n driver.GraphNode) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(n)
+	r := nv.call(c, ctx, fnGraphDestroyNode, 1)
+	c.Free()
+	return r
+}
+
 // graphGetNodes calls cuGraphGetNodes.
 func (nv *nvidia) graphGetNodes(ctx driver.Context, g driver.Graph, nodes unsafe.Pointer, n unsafe.Pointer) driver.Result {
 	c := ffi.NewCall()
@@ -1070,13 +1172,105 @@ func (nv *nvidia) GraphNodeGetType(ctx driver.Context, n driver.GraphNode) (driv
 	return driver.NodeType(o0), r
 }
 
-// GraphInstantiateWithFlags calls cuGraphInstantiateWithFlags.
-func (nv *nvidia) GraphInstantiateWithFlags(ctx driver.Context, g driver.Graph, flags uint64) (driver.GraphExec, driver.Result) {
+// graphAddDependencies calls cuGraphAddDependencies.
+func (nv *nvidia) graphAddDependencies(ctx driver.Context, g driver.Graph, from unsafe.Pointer, to unsafe.Pointer, edges unsafe.Pointer, n int) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(g)
+	c.Keep[0] = from
+	c.Args[1] = uintptr(c.Keep[0])
+	c.Keep[1] = to
+	c.Args[2] = uintptr(c.Keep[1])
+	c.Keep[2] = edges
+	c.Args[3] = uintptr(c.Keep[2])
+	c.Args[4] = uintptr(n)
+	r := nv.callUnbound(c, ctx, fnGraphAddDependencies, 5)
+	c.Free()
+	return r
+}
+
+// graphRemoveDependencies calls cuGraphRemoveDependencies.
+func (nv *nvidia) graphRemoveDependencies(ctx driver.Context, g driver.Graph, from unsafe.Pointer, to unsafe.Pointer, edges unsafe.Pointer, n int) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(g)
+	c.Keep[0] = from
+	c.Args[1] = uintptr(c.Keep[0])
+	c.Keep[1] = to
+	c.Args[2] = uintptr(c.Keep[1])
+	c.Keep[2] = edges
+	c.Args[3] = uintptr(c.Keep[2])
+	c.Args[4] = uintptr(n)
+	r := nv.callUnbound(c, ctx, fnGraphRemoveDependencies, 5)
+	c.Free()
+	return r
+}
+
+// GraphChildGraphNodeGetGraph calls cuGraphChildGraphNodeGetGraph.
+func (nv *nvidia) GraphChildGraphNodeGetGraph(ctx driver.Context, n driver.GraphNode) (driver.Graph, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(n)
+	c.Args[1] = c.Ref(0)
+	r := nv.call(c, ctx, fnGraphChildGraphNodeGetGraph, 2)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.Graph(o0), r
+}
+
+// graphKernelNodeGetParams calls cuGraphKernelNodeGetParams.
+func (nv *nvidia) graphKernelNodeGetParams(ctx driver.Context, n driver.GraphNode, params unsafe.Pointer) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(n)
+	c.Keep[0] = params
+	c.Args[1] = uintptr(c.Keep[0])
+	r := nv.call(c, ctx, fnGraphKernelNodeGetParams, 2)
+	c.Free()
+	return r
+}
+
+// funcGetName calls cuFuncGetName.
+func (nv *nvidia) funcGetName(ctx driver.Context, f driver.Function) (unsafe.Pointer, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = uintptr(f)
+	r := nv.call(c, ctx, fnFuncGetName, 2)
+	o0 := c.Out[0]
+	c.Free()
+	return *(*unsafe.Pointer)(unsafe.Pointer(&o0)), r
+}
+
+// graphConditionalHandleCreate calls cuGraphConditionalHandleCreate.
+func (nv *nvidia) graphConditionalHandleCreate(ctx driver.Context, g driver.Graph, of driver.Context, value uint32, flags uint32) (driver.ConditionalHandle, driver.Result) {
 	c := ffi.NewCall()
 	c.Args[0] = c.Ref(0)
 	c.Args[1] = uintptr(g)
+	c.Args[2] = uintptr(of)
+	c.Args[3] = uintptr(value)
+	c.Args[4] = uintptr(flags)
+	r := nv.call(c, ctx, fnGraphConditionalHandleCreate, 5)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.ConditionalHandle(o0), r
+}
+
+// graphDebugDotPrint calls cuGraphDebugDotPrint.
+func (nv *nvidia) graphDebugDotPrint(ctx driver.Context, g driver.Graph, path string, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(g)
+	c.Keep[0] = cstring(path)
+	c.Args[1] = uintptr(c.Keep[0])
 	c.Args[2] = uintptr(flags)
-	r := nv.call(c, ctx, fnGraphInstantiateWithFlags, 3)
+	r := nv.call(c, ctx, fnGraphDebugDotPrint, 3)
+	c.Free()
+	return r
+}
+
+// graphInstantiateWithParams calls cuGraphInstantiateWithParams.
+func (nv *nvidia) graphInstantiateWithParams(ctx driver.Context, g driver.Graph, params unsafe.Pointer) (driver.GraphExec, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = uintptr(g)
+	c.Keep[0] = params
+	c.Args[2] = uintptr(c.Keep[0])
+	r := nv.call(c, ctx, fnGraphInstantiateWithParams, 3)
 	o0 := c.Out[0]
 	c.Free()
 	return driver.GraphExec(o0), r
@@ -1091,12 +1285,116 @@ func (nv *nvidia) GraphExecDestroy(ctx driver.Context, x driver.GraphExec) drive
 	return r
 }
 
+// GraphUpload calls cuGraphUpload.
+func (nv *nvidia) GraphUpload(ctx driver.Context, x driver.GraphExec, s driver.Stream) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(x)
+	c.Args[1] = uintptr(s)
+	r := nv.call(c, ctx, fnGraphUpload, 2)
+	c.Free()
+	return r
+}
+
 // graphLaunch calls cuGraphLaunch.
 func (nv *nvidia) graphLaunch(ctx driver.Context, x driver.GraphExec, s driver.Stream) driver.Result {
 	c := ffi.NewCall()
 	c.Args[0] = uintptr(x)
 	c.Args[1] = uintptr(s)
 	r := nv.call(c, ctx, fnGraphLaunch, 2)
+	c.Free()
+	return r
+}
+
+// graphExecUpdate calls cuGraphExecUpdate.
+func (nv *nvidia) graphExecUpdate(ctx driver.Context, x driver.GraphExec, g driver.Graph, result unsafe.Pointer) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(x)
+	c.Args[1] = uintptr(g)
+	c.Keep[0] = result
+	c.Args[2] = uintptr(c.Keep[0])
+	r := nv.call(c, ctx, fnGraphExecUpdate, 3)
+	c.Free()
+	return r
+}
+
+// graphExecNodeSetParams calls cuGraphExecNodeSetParams.
+func (nv *nvidia) graphExecNodeSetParams(ctx driver.Context, x driver.GraphExec, n driver.GraphNode, params unsafe.Pointer) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(x)
+	c.Args[1] = uintptr(n)
+	c.Keep[0] = params
+	c.Args[2] = uintptr(c.Keep[0])
+	r := nv.call(c, ctx, fnGraphExecNodeSetParams, 3)
+	c.Free()
+	return r
+}
+
+// graphNodeSetEnabled calls cuGraphNodeSetEnabled.
+func (nv *nvidia) graphNodeSetEnabled(ctx driver.Context, x driver.GraphExec, n driver.GraphNode, enabled uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(x)
+	c.Args[1] = uintptr(n)
+	c.Args[2] = uintptr(enabled)
+	r := nv.call(c, ctx, fnGraphNodeSetEnabled, 3)
+	c.Free()
+	return r
+}
+
+// graphNodeGetEnabled calls cuGraphNodeGetEnabled.
+func (nv *nvidia) graphNodeGetEnabled(ctx driver.Context, x driver.GraphExec, n driver.GraphNode) (uint32, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(x)
+	c.Args[1] = uintptr(n)
+	c.Args[2] = c.Ref(0)
+	r := nv.call(c, ctx, fnGraphNodeGetEnabled, 3)
+	o0 := c.Out[0]
+	c.Free()
+	return uint32(o0), r
+}
+
+// userObjectCreate calls cuUserObjectCreate.
+func (nv *nvidia) userObjectCreate(data uintptr, fn uintptr, count uint32, flags uint32) (driver.UserObject, driver.Result) {
+	c := ffi.NewCall()
+	c.Args[0] = c.Ref(0)
+	c.Args[1] = data
+	c.Args[2] = fn
+	c.Args[3] = uintptr(count)
+	c.Args[4] = uintptr(flags)
+	r := nv.call(c, 0, fnUserObjectCreate, 5)
+	o0 := c.Out[0]
+	c.Free()
+	return driver.UserObject(o0), r
+}
+
+// UserObjectRelease calls cuUserObjectRelease.
+func (nv *nvidia) UserObjectRelease(o driver.UserObject, count uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(o)
+	c.Args[1] = uintptr(count)
+	r := nv.call(c, 0, fnUserObjectRelease, 2)
+	c.Free()
+	return r
+}
+
+// GraphRetainUserObject calls cuGraphRetainUserObject.
+func (nv *nvidia) GraphRetainUserObject(ctx driver.Context, g driver.Graph, o driver.UserObject, count uint32, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(g)
+	c.Args[1] = uintptr(o)
+	c.Args[2] = uintptr(count)
+	c.Args[3] = uintptr(flags)
+	r := nv.callUnbound(c, ctx, fnGraphRetainUserObject, 4)
+	c.Free()
+	return r
+}
+
+// GraphReleaseUserObject calls cuGraphReleaseUserObject.
+func (nv *nvidia) GraphReleaseUserObject(ctx driver.Context, g driver.Graph, o driver.UserObject, count uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(g)
+	c.Args[1] = uintptr(o)
+	c.Args[2] = uintptr(count)
+	r := nv.callUnbound(c, ctx, fnGraphReleaseUserObject, 3)
 	c.Free()
 	return r
 }

@@ -22,6 +22,6 @@ cp internal/bench/floor/floor.cpp internal/testkernels/kernels.ptx "$out/"
 cp scripts/gpu-run.sh "$out/run.sh"
 mkdir -p "$out/src/scripts" "$out/src/internal/testkernels" "$out/src/examples/01-hostlaunch"
 cp scripts/ptx.sh "$out/src/scripts/" # which compiles what lies beside its own folder
-cp internal/testkernels/kernels.cu "$out/src/internal/testkernels/"
+cp internal/testkernels/*.cu "$out/src/internal/testkernels/"
 cp examples/01-hostlaunch/kernels.cu "$out/src/examples/01-hostlaunch/"
 du -sh "$out"

@@ -4,6 +4,7 @@
 #   ./run.sh [folder for results] [what...]      what: example conformance model bench; all of them, unless told otherwise
 #
 # BUILDS are the builds to run (cgo purego, unless set), and LIMIT is the time that the conformance suite may take in each build (150s, unless set).
+# ONLY is a regular expression that selects measurements of the benchmark by name.
 # HOSTLAUNCH_REQUIRE_GPU says how many GPUs there must be (1, unless set): what would be skipped for want of one fails.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -34,8 +35,8 @@ seam() { # what package cuda lets no program do
   tail -n 1 "$results/seam.$1.txt"
 }
 
-model() { # random programs against the model of stream order
-  "./conformance.$1" -test.v -test.run '^TestModel$' -test.timeout ${LIMIT:-150s} 2>&1 | tee "$results/model.$1.txt" || failed=1
+model() { # random programs against the model of stream order, and random graphs
+  "./conformance.$1" -test.v -test.run '^(TestModel|TestRandomGraphs)$' -test.timeout ${LIMIT:-150s} 2>&1 | tee "$results/model.$1.txt" || failed=1
 }
 
 bench() {
@@ -45,7 +46,7 @@ bench() {
   else
     echo "no nvcc: without the C++ floor"
   fi
-  "./bench.$1" "${floor[@]}" | tee "$results/bench.$1.md" || failed=1
+  "./bench.$1" "${floor[@]}" -only "${ONLY:-}" | tee "$results/bench.$1.md" || failed=1
 }
 
 for build in ${BUILDS:-cgo purego}; do

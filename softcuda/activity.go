@@ -52,14 +52,14 @@ type hold struct {
 
 // track counts o, which is about to be queued on s. mu is held.
 func (m *machine) track(s *stream, o *op) {
-	if !m.tracked {
+	if !m.tracked || s.inner {
 		return
 	}
 	h := m.history(s)
 	m.joinLegacy(s)
 	now := h.clock[s]
 	switch o.kind {
-	case opWork, opHold:
+	case opWork, opHold, opBranch:
 		if held := len(h.held); held == 0 || !sameHosts(h.held[held-1].hosts, h.clock) {
 			h.held = append(h.held, hold{now.work + 1, maps.Clone(h.clock)})
 		}

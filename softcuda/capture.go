@@ -101,7 +101,7 @@ func (m *machine) StreamBeginCapture(ctx driver.Context, raw driver.Stream, mode
 		return r
 	}
 	g := m.newGraph(s.ctx)
-	m.begin(s, &capture{raw: g, graph: m.graphs[g], mode: mode})
+	m.begin(s, &capture{raw: g.raw, graph: g, mode: mode})
 	return driver.Success
 }
 
@@ -127,6 +127,11 @@ func (m *machine) StreamBeginCaptureToGraph(ctx driver.Context, raw driver.Strea
 	m.begin(s, &capture{raw: g, graph: into, given: true, mode: mode})
 	s.deps = behind
 	return driver.Success
+}
+
+// StreamBeginRecaptureToGraph implements driver.Captures. It came after the version that is implemented here.
+func (m *machine) StreamBeginRecaptureToGraph(driver.Context, driver.Stream, driver.Graph, driver.CaptureMode) driver.Result {
+	return driver.ErrorNotSupported
 }
 
 // capturable finds a stream on which a capture may begin.
@@ -195,7 +200,7 @@ func (m *machine) finishCapture(c *capture, wanted bool) {
 	c.streams, c.over, c.failed, c.graph.capture = nil, true, !wanted, nil
 	m.captures = slices.DeleteFunc(m.captures, func(other *capture) bool { return other == c })
 	if !wanted && !c.given {
-		m.dropGraph(c.raw)
+		m.dropGraph(c.graph)
 	}
 }
 
@@ -220,14 +225,14 @@ func reach(reached map[*graphNode]bool, deps []dependency) {
 		todo = todo[:len(todo)-1]
 		if !reached[n] {
 			reached[n] = true
-			todo = append(todo, n.deps...)
+			todo = append(todo, n.deps.list...)
 		}
 	}
 }
 
 // add makes a node of what was queued on s, which captures. mu is held.
 func (m *machine) add(s *stream, n *graphNode) {
-	n.ctx, n.deps = s.ctx, s.deps
+	n.ctx, n.deps.list = s.ctx, slices.Clip(s.deps)
 	m.addNode(s.capture.graph, n)
 	s.deps = []dependency{{on: n}}
 }
@@ -250,6 +255,8 @@ func (m *machine) waitCaptured(s *stream, e *event) (r driver.Result, done bool)
 		return driver.ErrorCapturedEvent, true
 	case from.invalid:
 		return driver.ErrorStreamCaptureInvalidated, true
+	case into == nil && s == s.ctx.legacy: // which never captures
+		return from.refuse(), true
 	case into == nil:
 		from.take(s, e.latest.deps)
 	case into != from:

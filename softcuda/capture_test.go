@@ -139,7 +139,7 @@ func TestGraphParallel(t *testing.T) {
 	g.unlock()
 	g.want("record", g.EventRecord(g.ctx, g.e, g.b), 0)
 	g.want("join", g.StreamWaitEvent(g.ctx, g.a, g.e, 0), 0)
-	x, r := g.GraphInstantiateWithFlags(g.ctx, g.end(g.a, 0), 0)
+	x, r := g.GraphInstantiateWithParams(g.ctx, g.end(g.a, 0), &driver.Instantiation{})
 	g.want("instantiate", r, 0)
 	for range 3 {
 		g.want("launch", g.GraphLaunch(g.ctx, x, g.a), 0)

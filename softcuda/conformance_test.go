@@ -18,7 +18,8 @@ func TestConformance(t *testing.T) {
 		OpenChecked: func(opts ...cuda.Option) (*cuda.Driver, error) {
 			return softcuda.New(softcuda.Options{Devices: 2, Kernels: testkernels.Twins(), NoConcurrentManagedAccess: true}, opts...), nil
 		},
-		PTX:  testkernels.PTX,
-		Test: "TestConformance",
+		PTX:            testkernels.PTX,
+		ConditionalPTX: testkernels.ConditionalPTX,
+		Test:           "TestConformance",
 	})
 }

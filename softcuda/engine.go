@@ -21,6 +21,7 @@ type opExtra struct {
 	record  *record   // the event record that this operation completes
 	waiters []*waiter // told when it is done
 	effect  func()    // done, with mu held, when it is
+	branch  *branch   // of a conditional node
 	clock   clock     // of a host function: what it is ordered behind
 }
 
@@ -38,6 +39,7 @@ const (
 	opHost                   // a host function
 	opCallback               // a callback with status
 	opHold                   // waits until its work, asked now and then, succeeds: a wait-value
+	opBranch                 // a conditional node: the body that its value picks, or none
 )
 
 func (o *op) more() *opExtra {
@@ -116,6 +118,10 @@ func (m *machine) start(s *stream) {
 			}
 			s.running = true
 			m.hold(s)
+		case opBranch:
+			s.running = true
+			m.workers.Add(1)
+			go m.takeBranch(s)
 		}
 	}
 }
@@ -166,6 +172,7 @@ func (m *machine) work(s *stream) {
 	defer func() {
 		if !returned {
 			m.mu.Lock()
+			m.ran(s.ctx)
 			m.fail(s.ctx, driver.ErrorLaunchFailed)
 			m.unlock()
 		}
@@ -181,9 +188,11 @@ func (m *machine) work(s *stream) {
 // during the operation.
 func (m *machine) step(s *stream) bool {
 	do := s.first.work
+	s.ctx.executing++
 	m.unlock()
 	r := do()
 	m.mu.Lock()
+	m.ran(s.ctx)
 	if !s.running { // the context was lost meanwhile
 		return false
 	}
@@ -201,6 +210,27 @@ func (m *machine) step(s *stream) bool {
 	}
 	m.settle()
 	return more
+}
+
+// ran notes that work or a host function of c has come back. mu is held.
+func (m *machine) ran(c *context) {
+	if c.executing--; c.executing > 0 {
+		return
+	}
+	for _, do := range c.late {
+		do()
+	}
+	c.late = nil
+}
+
+// afterRunning does something once nothing that was queued on c before runs any more. That is at once, unless c is lost: then
+// operations count as done while work or a host function may yet have to come back. mu is held.
+func (c *context) afterRunning(do func()) {
+	if c.lost == driver.Success || c.executing == 0 {
+		do()
+		return
+	}
+	c.late = append(c.late, do)
 }
 
 // fail loses context c: everything queued there is dropped. Host functions are dropped without a word, as the driver does

@@ -92,7 +92,7 @@ func (m *machine) EventRecordWithFlags(ctx driver.Context, raw driver.Event, ont
 	case flags != 0 && s.capture == nil: // external, which only a capture knows
 		return driver.ErrorIllegalState
 	case flags != 0:
-		m.add(s, &graphNode{typ: driver.NodeEventRecord, event: raw})
+		m.add(s, &graphNode{typ: driver.NodeEventRecord, act: &action{kind: opMark, event: raw}})
 		return driver.Success
 	case s.capture != nil:
 		e.latest = &record{capture: s.capture, deps: s.deps}

@@ -1,43 +1,58 @@
 package softcuda
 
-import "github.com/hostlaunch/cuda/internal/driver"
+import (
+	"slices"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
 
 // graph is a set of operations that are to run again and again, and what orders them.
 type graph struct {
+	raw     driver.Graph
 	ctx     *context
-	nodes   []*graphNode // each behind those that it depends on
+	nodes   []*graphNode // in the order of their addition
 	capture *capture     // that adds to it
+	owner   *graphNode   // the node that it is the child graph or a body of; nil: the program's own
+
+	copies map[driver.GraphNode]*graphNode    // its nodes that are copies, by what of; made when first asked for
+	conds  map[driver.ConditionalHandle]*cond // the handles made for it
+	memory bool                               // it has nodes that allocate or free memory
+	live   *graphExec                         // the executable made of it, if it has such nodes
+
+	objects map[*userObject]int // the references it has
 }
 
 // graphNode is an operation of a graph.
 type graphNode struct {
-	raw   driver.GraphNode
-	graph *graph
-	ctx   *context // where it runs
-	typ   driver.NodeType
-	kind  opKind
-	work  func() driver.Result
-	data  uint64
-	event driver.Event // of event nodes
-	deps  []dependency
+	raw    driver.GraphNode
+	graph  *graph
+	ctx    *context // where it runs
+	typ    driver.NodeType
+	act    *action
+	deps   edges
+	origin driver.GraphNode // that it is a copy of
+	inner  []*graph         // its child graph, or its bodies
+	cond   *cond            // of a conditional node
+	at     int              // scratch: its place in some order
 }
 
-// newNode is the node of an operation.
+// newNode is the node of an operation that is captured.
 func newNode(o *op) *graphNode {
-	n := &graphNode{typ: driver.NodeType(o.node), kind: o.kind, work: o.work, data: o.data}
+	typ := driver.NodeType(o.node)
 	switch o.kind {
 	case opMark:
-		n.typ = driver.NodeEmpty
+		typ = driver.NodeEmpty
 	case opHost:
-		n.typ = driver.NodeHost
+		typ = driver.NodeHost
 	}
-	return n
+	flat := typ == driver.NodeMemcpy || typ == driver.NodeMemset
+	return &graphNode{typ: typ, act: &action{kind: o.kind, work: o.work, data: o.data, flat: flat}}
 }
 
-func (m *machine) newGraph(c *context) driver.Graph {
-	raw := driver.Graph(m.handle())
-	m.graphs[raw] = &graph{ctx: c}
-	return raw
+func (m *machine) newGraph(c *context) *graph {
+	g := &graph{raw: driver.Graph(m.handle()), ctx: c}
+	m.graphs[g.raw] = g
+	return g
 }
 
 func (m *machine) addNode(g *graph, n *graphNode) {
@@ -46,25 +61,84 @@ func (m *machine) addNode(g *graph, n *graphNode) {
 	g.nodes = append(g.nodes, n)
 }
 
-func (m *machine) dropGraph(raw driver.Graph) {
-	for _, n := range m.graphs[raw].nodes {
-		delete(m.nodes, n.raw)
+// dropGraph forgets g, and lets go of what it holds.
+func (m *machine) dropGraph(g *graph) {
+	for _, n := range g.nodes {
+		m.dropNode(n)
 	}
-	delete(m.graphs, raw)
+	for h := range g.conds {
+		delete(m.conds, h)
+	}
+	m.letGoAll(g.objects)
+	delete(m.graphs, g.raw)
 }
 
-// GraphCreate implements driver.Graphs.
+// dropNode forgets n, and the graphs in it.
+func (m *machine) dropNode(n *graphNode) {
+	delete(m.nodes, n.raw)
+	for _, g := range n.inner {
+		m.dropGraph(g)
+	}
+	if n.cond != nil {
+		delete(m.conds, n.cond.raw)
+		delete(n.cond.graph.conds, n.cond.raw)
+	}
+	if n.typ == driver.NodeMemAlloc {
+		m.release(n.act.mem)
+	}
+}
+
+// every reports whether all graphs of the tree under g are as ok wants them.
+func (g *graph) every(ok func(*graph) bool) bool {
+	if !ok(g) {
+		return false
+	}
+	for _, n := range g.nodes {
+		for _, inner := range n.inner {
+			if !inner.every(ok) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// capturing reports whether g, or a graph in it, is captured into.
+func (g *graph) capturing() bool {
+	return !g.every(func(g *graph) bool { return g.capture == nil })
+}
+
+// plain reports whether g has neither memory nodes nor conditional ones, nor has a graph in it.
+func (g *graph) plain() bool {
+	return g.unconditional() && g.every(func(g *graph) bool { return !g.memory })
+}
+
+// unconditional reports whether g has no conditional nodes, nor has a graph in it.
+func (g *graph) unconditional() bool {
+	conditional := func(n *graphNode) bool { return n.typ == driver.NodeConditional }
+	return g.every(func(g *graph) bool { return !slices.ContainsFunc(g.nodes, conditional) })
+}
+
+// under reports whether g is above, or in it.
+func (g *graph) under(above *graph) bool {
+	for g != above && g.owner != nil {
+		g = g.owner.graph
+	}
+	return g == above
+}
+
+// GraphCreate implements driver.Graphs. A lost context has graphs too: seen on an H200.
 func (m *machine) GraphCreate(ctx driver.Context, flags uint32) (driver.Graph, driver.Result) {
 	m.mu.Lock()
 	defer m.unlock()
 	c, r := m.context(ctx)
 	switch {
-	case r != driver.Success:
+	case c == nil:
 		return 0, r
 	case flags != 0:
 		return 0, driver.ErrorInvalidValue
 	}
-	return m.newGraph(c), driver.Success
+	return m.newGraph(c).raw, driver.Success
 }
 
 // GraphDestroy implements driver.Graphs. What was instantiated from the graph goes on.
@@ -73,12 +147,33 @@ func (m *machine) GraphDestroy(_ driver.Context, raw driver.Graph) driver.Result
 	defer m.unlock()
 	g := m.graphs[raw]
 	switch {
-	case g == nil:
+	case g == nil, g.owner != nil:
 		return driver.ErrorInvalidValue
-	case g.capture != nil:
+	case g.capturing():
 		return driver.ErrorIllegalState
 	}
-	m.dropGraph(raw)
+	m.dropGraph(g)
+	return driver.Success
+}
+
+// GraphDestroyNode implements driver.Graphs. It takes time in the size of the graph.
+func (m *machine) GraphDestroyNode(_ driver.Context, raw driver.GraphNode) driver.Result {
+	m.mu.Lock()
+	defer m.unlock()
+	n := m.nodes[raw]
+	switch {
+	case n == nil:
+		return driver.ErrorInvalidValue
+	case n.graph.memory:
+		return driver.ErrorNotSupported
+	case n.graph.capture != nil, slices.ContainsFunc(n.inner, (*graph).capturing):
+		return driver.ErrorIllegalState
+	}
+	for _, other := range n.graph.nodes {
+		other.deps.remove(n)
+	}
+	n.graph.nodes = slices.DeleteFunc(n.graph.nodes, func(other *graphNode) bool { return other == n })
+	m.dropNode(n)
 	return driver.Success
 }
 
@@ -102,158 +197,4 @@ func (m *machine) GraphGetNodes(_ driver.Context, raw driver.Graph) ([]driver.Gr
 		}
 		return list
 	})
-}
-
-// GraphGetEdges implements driver.Graphs.
-func (m *machine) GraphGetEdges(_ driver.Context, raw driver.Graph) ([]driver.GraphEdge, driver.Result) {
-	return graphValue(m, raw, func(g *graph) (list []driver.GraphEdge) {
-		for _, n := range g.nodes {
-			for _, d := range n.deps {
-				list = append(list, driver.GraphEdge{From: d.on.raw, To: n.raw, Data: d.data})
-			}
-		}
-		return list
-	})
-}
-
-// GraphNodeGetType implements driver.Graphs.
-func (m *machine) GraphNodeGetType(_ driver.Context, raw driver.GraphNode) (driver.NodeType, driver.Result) {
-	m.mu.Lock()
-	defer m.unlock()
-	n := m.nodes[raw]
-	if n == nil {
-		return 0, driver.ErrorInvalidValue
-	}
-	return n.typ, driver.Success
-}
-
-// graphExec is a graph made ready to run. It has nodes of its own: the graph may change or go.
-type graphExec struct {
-	ctx   *context
-	nodes []execNode
-	lanes int
-	last  *op // the end of the latest launch
-}
-
-// execNode is a node, with those that it is behind by their places. Nodes of a lane run one behind the other.
-type execNode struct {
-	*graphNode
-	behind []int
-	lane   int
-}
-
-// GraphInstantiateWithFlags implements driver.Graphs.
-func (m *machine) GraphInstantiateWithFlags(_ driver.Context, raw driver.Graph, flags uint64) (driver.GraphExec, driver.Result) {
-	const known = 1 | 2 | 4 | 8
-	m.mu.Lock()
-	defer m.unlock()
-	g := m.graphs[raw]
-	switch {
-	case g == nil, flags&^known != 0:
-		return 0, driver.ErrorInvalidValue
-	case g.capture != nil:
-		return 0, driver.ErrorIllegalState
-	}
-	x := &graphExec{ctx: g.ctx}
-	x.arrange(g)
-	handle := driver.GraphExec(m.handle())
-	m.execs[handle] = x
-	return handle, g.ctx.lost
-}
-
-// arrange gives every node a lane: that of a node before it, if it is the first behind that one, or else a new one.
-func (x *graphExec) arrange(g *graph) {
-	place, taken := map[*graphNode]int{}, map[int]bool{}
-	for i, n := range g.nodes {
-		e := execNode{graphNode: n, lane: -1}
-		for _, d := range n.deps {
-			at := place[d.on]
-			e.behind = append(e.behind, at)
-			if before := x.nodes[at]; e.lane < 0 && !taken[at] && before.ctx == n.ctx {
-				e.lane, taken[at] = before.lane, true
-			}
-		}
-		if e.lane < 0 {
-			e.lane = x.lanes
-			x.lanes++
-		}
-		place[n] = i
-		x.nodes = append(x.nodes, e)
-	}
-}
-
-// GraphExecDestroy implements driver.Graphs. A launch in flight goes on.
-func (m *machine) GraphExecDestroy(_ driver.Context, raw driver.GraphExec) driver.Result {
-	m.mu.Lock()
-	defer m.unlock()
-	if m.execs[raw] == nil {
-		return driver.ErrorInvalidValue
-	}
-	delete(m.execs, raw)
-	return driver.Success
-}
-
-// GraphLaunch implements driver.Graphs. The launch is a pair of operations of its stream, start and end, and between them the
-// nodes, each lane on a stream that nobody else has. It starts behind the end of the executable's former launch.
-func (m *machine) GraphLaunch(ctx driver.Context, raw driver.GraphExec, onto driver.Stream) driver.Result {
-	m.mu.Lock()
-	defer m.unlock()
-	s, r := m.queueable(ctx, onto)
-	if r != driver.Success {
-		return r
-	}
-	x := m.execs[raw]
-	switch {
-	case x == nil:
-		return driver.ErrorInvalidValue
-	case s.capture != nil:
-		return s.capture.refuse()
-	}
-	start, end := &op{kind: opMark}, &op{kind: opMark}
-	start.waitFor(x.last)
-	m.enqueue(s, start)
-	lanes, ops := make([]*stream, x.lanes), make([]*op, len(x.nodes))
-	for i, n := range x.nodes {
-		if lanes[n.lane] == nil {
-			lanes[n.lane] = &stream{ctx: n.ctx, flags: driver.StreamNonBlocking, priority: s.priority}
-			m.orderBehind(lanes[n.lane], s)
-		}
-		o := m.nodeOp(n.graphNode)
-		o.waitFor(start)
-		for _, at := range n.behind {
-			o.waitFor(ops[at])
-			m.orderBehind(lanes[n.lane], lanes[x.nodes[at].lane])
-		}
-		end.waitFor(o)
-		ops[i] = o
-		m.enqueue(lanes[n.lane], o)
-	}
-	for _, lane := range lanes {
-		m.orderBehind(s, lane)
-	}
-	m.enqueue(s, end)
-	x.last = end
-	return driver.Success
-}
-
-// orderBehind has the end of s be ordered behind that of before, where that is tracked (see activity.go). mu is held.
-func (m *machine) orderBehind(s, before *stream) {
-	if m.tracked && s != before {
-		m.after(s, m.history(before).clock)
-	}
-}
-
-// nodeOp is the operation of one run of n.
-func (m *machine) nodeOp(n *graphNode) *op {
-	o := &op{kind: n.kind, work: n.work, data: n.data}
-	e := m.events[n.event]
-	switch {
-	case e == nil:
-	case n.typ == driver.NodeEventRecord:
-		e.latest = &record{op: o}
-		o.more().record = e.latest
-	case n.typ == driver.NodeWaitEvent && e.latest != nil && e.latest.capture == nil:
-		o.waitFor(e.latest.op)
-	}
-	return o
 }

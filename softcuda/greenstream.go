@@ -71,8 +71,11 @@ func (m *machine) StreamGetDevResource(driver.Context, driver.Stream, uint32) (d
 
 // Needs implements driver.Requirements.
 func (m *machine) Needs(function string) int {
-	if function == "cuStreamGetDevResource" {
+	switch function {
+	case "cuStreamGetDevResource":
 		return 13010
+	case "cuStreamBeginRecaptureToGraph":
+		return 13030
 	}
 	return 0
 }

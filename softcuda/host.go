@@ -53,10 +53,11 @@ func (m *machine) LaunchHostFunc(ctx driver.Context, raw driver.Stream, data uin
 	return driver.Success
 }
 
+const mostSyncMode = 1 // spin
+
 // LaunchHostFuncMode implements driver.HostFunctions. A goroutine of the device has nothing to spin for.
 func (m *machine) LaunchHostFuncMode(ctx driver.Context, raw driver.Stream, data uint64, mode uint32) driver.Result {
-	const spin = 1
-	if mode > spin {
+	if mode > mostSyncMode {
 		return driver.ErrorInvalidValue
 	}
 	return m.LaunchHostFunc(ctx, raw, data)
@@ -106,12 +107,14 @@ func (m *machine) serve(c *context) {
 			return
 		}
 		m.mu.Lock()
+		m.ran(c)
 		m.endTurn(&turn)
 		m.unlock()
 		go m.serve(c)
 	}()
 	m.mu.Lock()
 	for m.nextTurn(c, &turn) {
+		c.executing++
 		m.unlock()
 		for i := range turn.n {
 			if turn.s != nil && c.dead.Load() {
@@ -121,6 +124,7 @@ func (m *machine) serve(c *context) {
 			callHost(turn.call, turn.data[i])
 		}
 		m.mu.Lock()
+		m.ran(c)
 		m.endTurn(&turn)
 	}
 	c.host.served = false

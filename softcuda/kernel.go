@@ -35,6 +35,7 @@ type Launch struct {
 	m       *machine
 	params  []byte
 	offsets []uint32
+	conds   map[driver.ConditionalHandle]*condValue // of the graph that it is a node of
 }
 
 // Threads is how many threads the launch has.
@@ -129,24 +130,56 @@ func (m *machine) LaunchKernel(ctx driver.Context, f driver.Function, l *driver.
 	if r != driver.Success {
 		return "", r
 	}
+	call, why, r := m.newCall(s.ctx, f, l)
+	switch {
+	case r != driver.Success:
+		return why, r
+	case s.capture != nil:
+		m.add(s, &graphNode{typ: driver.NodeKernel, act: call.action()})
+	default:
+		m.enqueue(s, &op{kind: opWork, work: call.run})
+	}
+	return "", driver.Success
+}
+
+// kernelCall is a launch of a kernel that has been looked at, and the Go function that stands for the kernel.
+type kernelCall struct {
+	function    driver.Function
+	grid, block [3]uint32
+	launch      *Launch
+	kernel      Kernel
+}
+
+// run does the launch.
+func (k *kernelCall) run() driver.Result { return k.launch.run(k.kernel) }
+
+// action is what a node of k does; nil for nil.
+func (k *kernelCall) action() *action {
+	if k == nil {
+		return nil
+	}
+	return &action{kind: opWork, work: k.run, call: k}
+}
+
+// newCall makes a launch of f, a kernel of c. why explains a refusal, where it can. mu is held.
+func (m *machine) newCall(c *context, f driver.Function, l *driver.Launch) (call *kernelCall, why string, r driver.Result) {
 	fn := m.functions[f]
-	if fn == nil || fn.mod.ctx != s.ctx {
-		return "", driver.ErrorInvalidHandle
+	if fn == nil || fn.mod.ctx != c {
+		return nil, "", driver.ErrorInvalidHandle
 	}
 	if why := outOfLimits(l); why != "" {
-		return why, driver.ErrorInvalidValue
+		return nil, why, driver.ErrorInvalidValue
 	}
 	kernel := m.kernels[fn.name]
 	if kernel == nil {
-		return fmt.Sprintf("the software device has no Go function for kernel %q; give it one: softcuda.Options{Kernels: softcuda.Kernels{%q: func(l *softcuda.Launch) { ... }}}",
+		return nil, fmt.Sprintf("the software device has no Go function for kernel %q; give it one: softcuda.Options{Kernels: softcuda.Kernels{%q: func(l *softcuda.Launch) { ... }}}",
 			fn.name, fn.name), driver.ErrorNotFound
 	}
 	launch := &Launch{
 		Kernel: fn.name, Grid: dim3(l.Grid), Block: dim3(l.Block), SharedMem: int(l.SharedMem),
 		m: m, params: slices.Clone(l.Params), offsets: slices.Clone(l.Offsets),
 	}
-	m.enqueue(s, &op{kind: opWork, work: func() driver.Result { return launch.run(kernel) }})
-	return "", driver.Success
+	return &kernelCall{f, l.Grid, l.Block, launch, kernel}, "", driver.Success
 }
 
 func dim3(d [3]uint32) cuda.Dim3 { return cuda.Dim3{X: int(d[0]), Y: int(d[1]), Z: int(d[2])} }

@@ -29,15 +29,18 @@ type machine struct {
 	graphs     map[driver.Graph]*graph
 	nodes      map[driver.GraphNode]*graphNode
 	execs      map[driver.GraphExec]*graphExec
-	captures   []*capture                    // in progress
-	modes      map[uint64]driver.CaptureMode // of goroutines that are not in Global mode
-	captureIDs uint64                        // the last one given out
-	handles    uintptr                       // the last one given out
-	streamIDs  uint64                        // the last one given out
-	settling   []*stream                     // streams whose first operation may have become ready
-	calls      []func()                      // to be called after mu
-	held       []*op                         // wait-values at the head of their streams
-	watching   bool                          // a goroutine looks at them
+	conds      map[driver.ConditionalHandle]*cond
+	objects    map[driver.UserObject]*userObject
+	reserved   map[driver.DevicePtr]*reservation // memory of graphs
+	captures   []*capture                        // in progress
+	modes      map[uint64]driver.CaptureMode     // of goroutines that are not in Global mode
+	captureIDs uint64                            // the last one given out
+	handles    uintptr                           // the last one given out
+	streamIDs  uint64                            // the last one given out
+	settling   []*stream                         // streams whose first operation may have become ready
+	calls      []func()                          // to be called after mu
+	held       []*op                             // wait-values at the head of their streams
+	watching   bool                              // a goroutine looks at them
 	managed    map[driver.DevicePtr]*managed
 	greens     map[driver.GreenContext]*green
 	descs      map[driver.ResourceDesc]driver.DevResource
@@ -65,6 +68,9 @@ type context struct {
 	busy    map[*stream]struct{} // streams with operations queued
 	known   map[*stream]struct{} // streams with a history, if the machine is tracked
 	host    callQueue            // streams whose next operation is a host function
+
+	executing int      // device operations, and runs of host functions, that are being done now
+	late      []func() // to be done, with mu held, when the last of them has come back
 }
 
 func newMachine(o Options) *machine {
@@ -83,6 +89,9 @@ func newMachine(o Options) *machine {
 		graphs:    map[driver.Graph]*graph{},
 		nodes:     map[driver.GraphNode]*graphNode{},
 		execs:     map[driver.GraphExec]*graphExec{},
+		conds:     map[driver.ConditionalHandle]*cond{},
+		objects:   map[driver.UserObject]*userObject{},
+		reserved:  map[driver.DevicePtr]*reservation{},
 		modes:     map[uint64]driver.CaptureMode{},
 		handles:   0xff, // clear of the special stream handles
 	}

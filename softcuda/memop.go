@@ -1,6 +1,7 @@
 package softcuda
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -45,19 +46,36 @@ func (m *machine) StreamBatchMemOp(ctx driver.Context, raw driver.Stream, list [
 	if r != driver.Success {
 		return r
 	}
-	if flags != 0 || len(list) > driver.MaxBatchMemOps {
+	if flags != 0 {
 		return driver.ErrorInvalidValue
 	}
-	ops := make([]*op, len(list))
-	for i, o := range list { // all of them are looked at before one is queued
-		if ops[i], r = m.newMemOp(o); r != driver.Success {
-			return r
-		}
+	ops, r := m.newMemOps(list)
+	switch {
+	case r != driver.Success:
+		return r
+	case s.capture != nil && len(ops) > 0:
+		m.add(s, &graphNode{typ: driver.NodeBatchMemOp, act: &action{batch: slices.Clone(list), steps: ops}})
+		return driver.Success
 	}
 	for _, o := range ops {
 		m.enqueue(s, o)
 	}
 	return driver.Success
+}
+
+// newMemOps makes the operations that do list: all of them are looked at before one is queued. mu is held.
+func (m *machine) newMemOps(list []driver.MemOp) ([]*op, driver.Result) {
+	if len(list) > driver.MaxBatchMemOps {
+		return nil, driver.ErrorInvalidValue
+	}
+	ops := make([]*op, len(list))
+	for i, o := range list {
+		var r driver.Result
+		if ops[i], r = m.newMemOp(o); r != driver.Success {
+			return nil, r
+		}
+	}
+	return ops, driver.Success
 }
 
 // newMemOp makes the operation that does o. mu is held.
@@ -68,7 +86,7 @@ func (m *machine) newMemOp(o driver.MemOp) (*op, driver.Result) {
 			return nil, driver.ErrorInvalidValue
 		}
 		w, r := m.word(o)
-		return &op{kind: opWork, node: uint8(driver.NodeBatchMemOp), work: func() driver.Result { w.write(o.Value); return driver.Success }}, r
+		return &op{kind: opWork, work: func() driver.Result { w.write(o.Value); return driver.Success }}, r
 	case driver.MemOpWait32, driver.MemOpWait64:
 		if o.Flags&driver.WaitValueFlush != 0 {
 			return nil, driver.ErrorNotSupported
@@ -77,7 +95,7 @@ func (m *machine) newMemOp(o driver.MemOp) (*op, driver.Result) {
 			return nil, driver.ErrorInvalidValue
 		}
 		w, r := m.word(o)
-		return &op{kind: opHold, node: uint8(driver.NodeBatchMemOp), work: func() driver.Result { return w.meets(o.Flags, o.Value) }}, r
+		return &op{kind: opHold, work: func() driver.Result { return w.meets(o.Flags, o.Value) }}, r
 	case driver.MemOpBarrier: // every operation is one here
 		const gpu = 1
 		if o.Plain > gpu {

@@ -43,11 +43,17 @@ func (mem *memory) alloc(n uintptr) (driver.DevicePtr, driver.Result) {
 	if n > uintptr(mem.size-mem.used) {
 		return 0, driver.ErrorOutOfMemory
 	}
-	at := mem.next
-	mem.next += driver.DevicePtr((n+granularity-1)/granularity*granularity + granularity)
+	at := mem.address(n)
 	mem.used += int64(n)
 	mem.blocks = append(mem.blocks, block{at, words(n)})
 	return at, driver.Success
+}
+
+// address gives out an address for n bytes.
+func (mem *memory) address(n uintptr) driver.DevicePtr {
+	at := mem.next
+	mem.next += driver.DevicePtr((n+granularity-1)/granularity*granularity + granularity)
+	return at
 }
 
 // find gives the place in blocks of the block that contains p.
@@ -133,6 +139,9 @@ func (m *machine) MemFree(ctx driver.Context, p driver.DevicePtr) driver.Result 
 	return m.afterAll(ctx, func(c *context) driver.Result {
 		if m.freeManaged(p) {
 			return driver.Success
+		}
+		if v := m.reserved[p]; v != nil {
+			return m.freeReserved(v)
 		}
 		return c.dev.mem.free(p)
 	})

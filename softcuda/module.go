@@ -103,3 +103,14 @@ func (m *machine) FuncGetParamInfo(ctx driver.Context, raw driver.Function, i in
 	}
 	return f.params[i].offset, f.params[i].size, driver.Success
 }
+
+// FuncGetName implements driver.Graphs.
+func (m *machine) FuncGetName(_ driver.Context, raw driver.Function) (string, driver.Result) {
+	m.mu.Lock()
+	defer m.unlock()
+	f := m.functions[raw]
+	if f == nil {
+		return "", driver.ErrorInvalidHandle
+	}
+	return f.name, driver.Success
+}

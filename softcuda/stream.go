@@ -18,6 +18,7 @@ type stream struct {
 	closed      bool
 	attached    bool     // managed memory has been attached to it
 	history     *history // if the machine is tracked
+	inner       bool     // of a conditional's body: activity.go counts the conditional instead
 	fenced      *op      // the legacy stream's operation that this stream's operations already wait for
 
 	capture *capture     // that what is queued goes to
@@ -183,7 +184,7 @@ func (m *machine) StreamWaitEvent(ctx driver.Context, raw driver.Stream, e drive
 		return driver.ErrorInvalidHandle
 	}
 	if flags != 0 {
-		m.add(s, &graphNode{typ: driver.NodeWaitEvent, event: e})
+		m.add(s, &graphNode{typ: driver.NodeWaitEvent, act: &action{kind: opMark, event: e}})
 		return driver.Success
 	}
 	if r, done := m.waitCaptured(s, ev); done {

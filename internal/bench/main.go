@@ -1,14 +1,12 @@
-// Command bench compares host functions and copies of this library with a C++ program that calls the driver itself, side by side in one
-// run, and prints a table of ratios. It needs a GPU:
+// Command bench compares host functions and copies of this library with a C++ program that calls the driver itself, side by
+// side in one run, and prints tables. It needs a GPU:
 //
 //	nvcc -O3 -o floor internal/bench/floor/floor.cpp -lcuda
 //	go run ./internal/bench -floor ./floor -ptx internal/testkernels/kernels.ptx
 //
-// Without -floor it prints the library's own figures. -what chooses the tables, and -largest the largest copy. The environment's
-// HOSTLAUNCH_STAGING sets how copies are staged, as in "chunk=8M,least=256K,slots=4,threads=8,part=2M,ring=128M".
-//
-// Each measurement is repeated, library and floor in turn, and the medians
-// are compared.
+// Without -floor it prints the library's own figures. Each measurement is repeated, library and floor in turn, and the medians
+// are compared. The environment's HOSTLAUNCH_STAGING sets how copies are staged, as in
+// "chunk=8M,least=256K,slots=4,threads=8,part=2M,ring=128M,small=64K".
 package main
 
 import (
@@ -19,6 +17,7 @@ import (
 	"log"
 	"math"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -31,18 +30,22 @@ func main() {
 	ptx := flag.String("ptx", "", "the file kernels.ptx, for the floor")
 	var o choice
 	flag.IntVar(&o.rounds, "rounds", 15, "how often to repeat each measurement")
-	flag.StringVar(&o.what, "what", "functions,copies", "the tables to print")
 	flag.IntVar(&o.largest, "largest", 4096, "the largest copy, in MiB")
+	only := flag.String("only", "", "a regular expression: measure only what has such a name; \"copies\" is that of the copies")
 	flag.Parse()
+	var err error
+	if o.which, err = regexp.Compile(*only); err != nil {
+		log.Fatal(err)
+	}
 	if err := run(*floorPath, *ptx, o); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// choice is what to measure.
+// choice is what to measure, and how.
 type choice struct {
-	what            string
 	rounds, largest int
+	which           *regexp.Regexp
 }
 
 func run(floorPath, ptx string, o choice) error {
@@ -65,13 +68,8 @@ func run(floorPath, ptx string, o choice) error {
 		ask = f.ask
 	}
 	fmt.Printf("%s, CUDA %v, %s build, medians of %d rounds\n\n", b.dev.Name(), drv.Version(), libcuda.Build, o.rounds)
-	if strings.Contains(o.what, "functions") {
-		if err := b.functions(ask, o.rounds); err != nil {
-			return err
-		}
-	}
-	if !strings.Contains(o.what, "copies") {
-		return nil
+	if err := b.functions(ask, o); err != nil || !o.which.MatchString("copies") {
+		return err
 	}
 	c, err := newCopies(b, o.largest<<20, o.rounds)
 	if err != nil {
@@ -81,10 +79,13 @@ func run(floorPath, ptx string, o choice) error {
 }
 
 // functions prints the table of host functions.
-func (b *bench) functions(ask func(string) (float64, error), rounds int) error {
+func (b *bench) functions(ask func(string) (float64, error), o choice) error {
 	fmt.Print("| host functions | Go | C++ | ratio |\n|---|---|---|---|\n")
 	for _, m := range b.measurements() {
-		ours, floor, ratio, err := compare(m, ask, rounds)
+		if !o.which.MatchString(m.name) {
+			continue
+		}
+		ours, floor, ratio, err := compare(m, ask, o.rounds)
 		if err != nil {
 			return err
 		}

@@ -13,11 +13,12 @@ import (
 
 // bench is what the measurements share.
 type bench struct {
-	dev   *cuda.Device
-	s     *cuda.Stream
-	spin  *cuda.Kernel
-	count atomic.Int64
-	fn    func()
+	dev     *cuda.Device
+	s       *cuda.Stream
+	spin    *cuda.Kernel
+	nothing *cuda.Kernel
+	count   atomic.Int64
+	fn      func()
 }
 
 func newBench(drv *cuda.Driver) (*bench, error) {
@@ -34,18 +35,21 @@ func newBench(drv *cuda.Driver) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.spin, err = mod.Kernel("spin")
+	if b.spin, err = mod.Kernel("spin"); err != nil {
+		return nil, err
+	}
+	b.nothing, err = mod.Kernel("nothing")
 	return b, err
 }
 
 func (b *bench) measurements() []measurement {
-	return []measurement{
+	return append([]measurement{
 		{"draining", "enqueue on a draining stream", func() (float64, error) { return b.many(20000, false) }},
 		{"busy", "enqueue behind a busy stream", func() (float64, error) { return b.behindBusy(500) }},
 		{"roundtrip", "launch and sync on an idle stream", func() (float64, error) { return b.roundTrip(2000) }},
 		{"run", "launch and run, 20,000 functions, each", func() (float64, error) { return b.many(20000, true) }},
 		{"wake", "Event.Wait (cuEventSynchronize) behind a 100 us kernel, beyond it", func() (float64, error) { return b.wake(500) }},
-	}
+	}, b.graphMeasurements()...)
 }
 
 // many enqueues n functions on an idle stream; the time to enqueue, or until all have run.

@@ -23,9 +23,12 @@ var captureCases = []Case{
 	{ID: "CP-05", Name: "merge", Run: mergeRefused},
 	{ID: "CP-05", Name: "wrong join", Run: wrongJoin},
 	{ID: "CP-06", Name: "legacy stream", Run: implicitCapture},
+	{ID: "CP-06", Name: "the legacy stream is no fork", Run: legacyIsNoFork},
 	{ID: "CP-07", Name: "status and info", Run: statusAndInfo},
 	{ID: "CP-07", Name: "dependencies", Run: captureDependencies},
 	{ID: "CP-08", Name: "into a graph", Run: captureToGraph},
+	{ID: "CP-08", Name: "a graph closed meanwhile", Run: graphClosedMeanwhile},
+	{ID: "CP-13", Name: "recapture", Run: recapture},
 	{ID: "CP-09", Name: "external events", Run: externalEvents},
 	{ID: "EV-04", Name: "captured event", Run: capturedEvent},
 }

@@ -1,6 +1,7 @@
 package cudatest
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -135,6 +136,9 @@ func implicitCapture(t *T) {
 	g, err := cuda.Capture(s, cuda.CaptureRelaxed, func(b *cuda.GraphBuilder) error {
 		_, err := legacy.CaptureStatus()
 		t.Is(err, cuda.ErrCaptureImplicit)
+		if _, err := legacy.CaptureInfo(); !errors.Is(err, cuda.ErrNotSupported) {
+			t.Is(err, cuda.ErrCaptureImplicit)
+		}
 		t.Status(s, cuda.CaptureActive)
 		return cuda.HostLaunch(b, func() {})
 	})
@@ -154,6 +158,22 @@ func implicitCapture(t *T) {
 	t.OK(err)
 	t.OK(g.Close())
 	t.Sync(legacy)
+}
+
+// legacyIsNoFork: the legacy stream cannot be drawn into a capture, though that is on a stream that it has nothing to do with.
+func legacyIsNoFork(t *T) {
+	b, e, legacy := t.Begin(cuda.CaptureRelaxed), t.Event(), t.Device(0).DefaultStream()
+	t.Host(b, func() {})
+	t.OK(b.Record(e))
+	err := legacy.WaitEvent(e)
+	t.Logf("the legacy stream waits for a captured event: %v", err)
+	if err == nil {
+		t.Error("the legacy stream captures")
+	}
+	g, err := b.End()
+	t.Logf("then the capture ends with %v", err)
+	t.OK(g.Close())
+	t.Works(legacy)
 }
 
 func statusAndInfo(t *T) {

@@ -56,6 +56,7 @@ var otherTests = map[string][]outside{
 	"HL-17": {{"libcuda/service_test.go", "TestFailureWatch"}, {"libcuda/public_test.go", "TestBorrowThenOpen"}},
 	"ST-04": {{"libcuda/public_test.go", "TestCancelledWaits"}, {"softcuda/pool_test.go", "TestPoolEvents"}},
 	"EV-03": {{"libcuda/service_test.go", "TestNotifyEvent"}},
+	"GR-07": {{"softcuda/graphowner_test.go", "TestOwnerRefused"}},
 	"CY-07": {{"held_test.go", "TestLaunchHoldsBuffers"}},
 	"LI-03": {{"libcuda/open_test.go", "TestOpenClose"}, {"softcuda/device_test.go", "TestNothingRunsIdle"}},
 	"LI-04": {{"libcuda/find_test.go", "TestOpenErrors"}, {"libcuda/find_test.go", "TestSearch"}, {"libcuda/find_test.go", "TestNothingFound"},

@@ -39,6 +39,7 @@ type mapRow struct {
 	remarks            string
 	version, since     string // from calls.txt, "" if it is not there
 	missing, otherwise bool   // not there yet; another function does it
+	results            []mapResult
 }
 
 // readMap reads both tables, and reports what does not fit.
@@ -56,6 +57,14 @@ func readMap() (rows []*mapRow, problems []string) {
 			continue
 		}
 		if line == "" || line[0] == '#' {
+			continue
+		}
+		if result, ok := strings.CutPrefix(line, "! "); ok {
+			if len(rows) == 0 {
+				rows = append(rows, &mapRow{function: everyFunction})
+			}
+			last := rows[len(rows)-1]
+			last.results = append(last.results, readResult(result, complain))
 			continue
 		}
 		f := strings.Split(line+strings.Repeat("|", max(0, 5-strings.Count(line, "|"))), "|")
@@ -94,7 +103,7 @@ func readCalls(complain func(string, ...any)) map[string][][2]string {
 func match(rows []*mapRow, calls map[string][][2]string, complain func(string, ...any)) {
 	byName := map[string]*mapRow{}
 	for _, r := range rows {
-		if r.heading == "" {
+		if r.heading == "" && r.function != everyFunction {
 			if byName[r.function] != nil {
 				complain("internal/gen/map.txt has %s twice", r.function)
 			}
@@ -137,7 +146,7 @@ func TestDriverMap(t *testing.T) {
 	rows, problems := readMap()
 	names, ids := exported(t), caseNames()
 	for _, r := range rows {
-		if r.heading != "" || r.missing {
+		if r.heading != "" || r.missing || r.function == everyFunction {
 			continue
 		}
 		for name := range strings.SplitSeq(r.goName, ", ") {
@@ -222,10 +231,12 @@ func mapText(rows []*mapRow, ids map[string]int) string {
 		"*CUDA* is the version whose ABI is called (it is asked for by that number); with \"since\", older drivers lack the function, and what needs it\n" +
 		"answers ErrNotSupported or does without. *Cases* are rules of [the contract](contract.md) with the number of their cases; each case runs on both\n" +
 		"drivers. *H200* is what runs on one have shown: see [results](results). A dash is what has not been shown.\n\n" +
-		"NOT_INITIALIZED, DEINITIALIZED and INVALID_CONTEXT are documented for nearly every function. No case provokes them, since no program can: opening a\n" +
-		"driver initialises it, a closed one answers ErrClosed by itself, and each call binds the context of what it is called on.\n")
+		"cuStreamBeginCaptureToCig and cuStreamEndCaptureToCig (CUDA 13.2) are left out: they record into a command list of a graphics API.\n")
 	missing := 0
 	for _, r := range rows {
+		if r.function == everyFunction {
+			continue
+		}
 		if r.heading != "" {
 			fmt.Fprintf(&b, "\n## %s\n\n| Driver | Go | CUDA | Cases | Software device | H200 | Remarks |\n|---|---|---|---|---|---|---|\n", r.heading)
 			continue
@@ -236,6 +247,7 @@ func mapText(rows []*mapRow, ids map[string]int) string {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s |\n", strings.ReplaceAll(r.function, "@", ", version "), r.goText(), r.cuda(), r.caseText(ids), r.software, r.h200, r.remarks)
 	}
 	fmt.Fprintf(&b, "\n%d functions of the streams' sections are missing.\n", missing)
+	resultText(&b, rows)
 	return b.String()
 }
 

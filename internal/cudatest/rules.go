@@ -93,6 +93,7 @@ var Contract = []Family{
 		{"CP-09", `Event record and wait with the external flag during capture become event nodes.`},
 		{"CP-10", `A builder dropped or closed mid-capture ends the capture; the stream is usable again (from a cleanup on another thread, non-relaxed: the driver's 908 is the success).`},
 		{"CP-12", `The library's own background work never spoils anybody's capture: measured, under a Global capture any other thread's query, synchronise or allocation gives 900 and invalidates it, and a context synchronise does so in every mode; from a thread in Relaxed mode queries are harmless. Service threads are locked, Relaxed, and never synchronise a context.`},
+		{"CP-13", `A recapture (CUDA 13.3) gives the nodes of a graph what was captured anew, in the same order; the graph lets go of what they used before, and executables made earlier keep it. If other nodes are captured it fails, and the graph can only be closed. On an older driver it is ErrNotSupported, and the graph is as it was.`},
 		{"CP-11", `Synchronising, querying or destroying a capturing stream behaves as the driver documents, and never leaves the stream unusable.`},
 	}},
 	{"GR", "Graphs", []Rule{
@@ -102,10 +103,13 @@ var Contract = []Family{
 		{"GR-04", `Deleting the source node, or closing the graph, leaves executables and clones intact. Closing an executable during a launch is safe; owners go after it ends.`},
 		{"GR-05", `One executable never overlaps itself; launches order behind earlier work of their stream.`},
 		{"GR-06", `Update (whole graph, one node): the old owner stays while a launch uses it; a refused update changes nothing and says why.`},
-		{"GR-07", `A failure between adding a node and attaching its owner leaks rather than dangles, and is reported. [sw]`},
+		{"GR-07", `A node is never without its owner: what fails between the two leaves the graph as it was, or, at worst, leaks; it never dangles, and it is reported. [sw]`},
 		{"GR-08", `Kernel arguments, copy operands and events are retained by their nodes.`},
 		{"GR-09", `A graph prints as DOT with host functions by name.`},
 		{"GR-10", `A panic in a host node of one launch does not affect the rest of that launch or later launches.`},
+		{"GR-11", `Conditional nodes: if, else, while, switch, also inside each other; kernels set the condition. What a body cannot have is refused when it is added; a body goes with its node.`},
+		{"GR-12", `Memory allocation nodes: the address is known at once; memory not freed forbids another launch unless it is freed on launch; what such a graph cannot do is refused by name.`},
+		{"GR-13", `Graphs built, launched and closed leave no handle, no user object and no memory, however many.`},
 	}},
 	{"KL", "Kernel launches", []Rule{
 		{"KL-01", `Arguments arrive as the C types of their sizes: integers, floats, structs, pointers. A wrong number, a size that is not the parameter's (where the driver tells them, CUDA 12.4), and Go types without a C size are refused by name, and nothing is queued.`},

@@ -22,6 +22,8 @@ type Config struct {
 	OpenChecked func(...cuda.Option) (*cuda.Driver, error)
 	// PTX are those kernels.
 	PTX []byte
+	// ConditionalPTX are kernels that set conditions of graphs, which drivers before CUDA 12.3 cannot load.
+	ConditionalPTX []byte
 	// Test is the name of the test that calls Run, for cases that need a process of their own.
 	Test string
 }
@@ -44,7 +46,7 @@ func Cases() []Case {
 		waitCases,
 		callbackCases, attributeCases, contextCases, memOpCases,
 		managedCases, accessCases, greenCases,
-		captureCases, captureEndCases, hostNodeCases,
+		captureCases, captureEndCases, captureBesideCases, hostNodeCases, graphNodeCases, graphLifeCases, graphChangeCases, graphCondCases,
 		stagedCases, pinnedCases,
 		reportCases, borrowCases,
 	)

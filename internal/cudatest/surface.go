@@ -57,6 +57,7 @@ func everyCall(t *T, s, other *cuda.Stream) map[string]func() error {
 		"Context.StreamPriorities": func() error { _, _, err := dev.StreamPriorities(); return err },
 	}
 	maps.Copy(calls, laterCalls(t, s, other))
+	maps.Copy(calls, graphCalls(t, s))
 	return calls
 }
 
@@ -67,6 +68,9 @@ var notOfEveryCall = map[string]string{
 	"Buffer.Close":           "as Stream.Close",
 	"PinnedBuffer.Close":     "as Stream.Close",
 	"Module.Close":           "as Stream.Close",
+	"Graph.Close":            "as Stream.Close",
+	"GraphExec.Close":        "as Stream.Close",
+	"Graph.Context":          noDriver,
 	"Driver.Close":           "accepted inside: LI-01, Close inside a host function",
 	"Event.Done":             "has no error to give: HL-06, Done inside waits all the same",
 	"Context.Close":          "does nothing on a primary context; accepted inside: HL-06, callbacks, attributes, memory operations, contexts inside",
@@ -130,7 +134,8 @@ func publicMethods() (names []string) {
 	context := reflect.TypeFor[*cuda.Context]()
 	for _, p := range []reflect.Type{
 		context, reflect.TypeFor[*cuda.Driver](), reflect.TypeFor[*cuda.Device](), reflect.TypeFor[*cuda.Stream](), reflect.TypeFor[*cuda.Event](),
-		reflect.TypeFor[*cuda.Buffer](), reflect.TypeFor[*cuda.PinnedBuffer](), reflect.TypeFor[*cuda.PinnedPool](), reflect.TypeFor[*cuda.PinnedBlock](), reflect.TypeFor[*cuda.Module](), reflect.TypeFor[*cuda.Kernel](),
+		reflect.TypeFor[*cuda.Buffer](), reflect.TypeFor[*cuda.PinnedBuffer](), reflect.TypeFor[*cuda.Module](), reflect.TypeFor[*cuda.Kernel](),
+		reflect.TypeFor[*cuda.Graph](), reflect.TypeFor[*cuda.GraphExec](), reflect.TypeFor[*cuda.PinnedPool](), reflect.TypeFor[*cuda.PinnedBlock](),
 	} {
 		for i := range p.NumMethod() {
 			name := p.Method(i).Name

@@ -1,12 +1,5 @@
 package driver
 
-// Handles of graphs. Zero is "none".
-type (
-	Graph     uintptr
-	GraphNode uintptr
-	GraphExec uintptr
-)
-
 // CaptureMode says which calls a capture, or a thread, refuses while something is captured.
 type CaptureMode int32
 
@@ -36,34 +29,6 @@ const (
 	EventWaitExternal   uint32 = 1
 )
 
-// NodeType is what a node of a graph does.
-type NodeType int32
-
-// Node types, by the driver's numbers.
-const (
-	NodeKernel      NodeType = 0
-	NodeMemcpy      NodeType = 1
-	NodeMemset      NodeType = 2
-	NodeHost        NodeType = 3
-	NodeEmpty       NodeType = 5
-	NodeWaitEvent   NodeType = 6
-	NodeEventRecord NodeType = 7
-	NodeBatchMemOp  NodeType = 12
-)
-
-// EdgeData says how an edge of a graph orders its nodes; the zero EdgeData is a whole dependency. It is laid out as a
-// CUgraphEdgeData.
-type EdgeData struct {
-	FromPort, ToPort, Type uint8
-	_                      [5]uint8
-}
-
-// GraphEdge is an edge of a graph.
-type GraphEdge struct {
-	From, To GraphNode
-	Data     EdgeData
-}
-
 // CaptureInfo is what StreamGetCaptureInfo tells. Only Status is valid unless that is CaptureActive.
 type CaptureInfo struct {
 	Status CaptureStatus
@@ -78,6 +43,8 @@ type Captures interface {
 	StreamBeginCapture(Context, Stream, CaptureMode) Result
 	// StreamBeginCaptureToGraph needs CUDA 12.3. edges may be nil.
 	StreamBeginCaptureToGraph(ctx Context, s Stream, g Graph, deps []GraphNode, edges []EdgeData, mode CaptureMode) Result
+	// StreamBeginRecaptureToGraph needs CUDA 13.3. Every change of a node's parameters is accepted.
+	StreamBeginRecaptureToGraph(ctx Context, s Stream, g Graph, mode CaptureMode) Result
 	StreamEndCapture(Context, Stream) (Graph, Result)
 	StreamIsCapturing(Context, Stream) (CaptureStatus, Result)
 	// StreamGetCaptureInfo needs CUDA 12.3.
@@ -87,17 +54,4 @@ type Captures interface {
 	// ThreadExchangeStreamCaptureMode sets the calling thread's mode and gives the former one.
 	ThreadExchangeStreamCaptureMode(CaptureMode) (CaptureMode, Result)
 	EventRecordWithFlags(ctx Context, e Event, s Stream, flags uint32) Result
-}
-
-// Graphs is the graph management section.
-type Graphs interface {
-	GraphCreate(ctx Context, flags uint32) (Graph, Result)
-	GraphDestroy(Context, Graph) Result
-	GraphGetNodes(Context, Graph) ([]GraphNode, Result)
-	// GraphGetEdges needs CUDA 12.3.
-	GraphGetEdges(Context, Graph) ([]GraphEdge, Result)
-	GraphNodeGetType(Context, GraphNode) (NodeType, Result)
-	GraphInstantiateWithFlags(ctx Context, g Graph, flags uint64) (GraphExec, Result)
-	GraphExecDestroy(Context, GraphExec) Result
-	GraphLaunch(Context, GraphExec, Stream) Result
 }

@@ -8,15 +8,6 @@ import (
 // MemHostRegisterPortable makes registered memory pinned for every context.
 const MemHostRegisterPortable uint32 = 1
 
-// MemoryType says where an end of a Copy2D is (CUmemorytype).
-type MemoryType uint32
-
-// Memory types, by the driver's numbers.
-const (
-	MemoryHost   MemoryType = 1
-	MemoryDevice MemoryType = 2
-)
-
 // Copy2D is a CUDA_MEMCPY2D, laid out as the driver wants it: 128 bytes. Each end is Host or Device, as its Type says.
 type Copy2D struct {
 	Src, Dst      Copy2DEnd
@@ -33,6 +24,10 @@ type Copy2DEnd struct {
 	Array  uintptr
 	Pitch  uintptr // bytes from one row's beginning to the next one's
 }
+
+// The struct is handed to the driver as it is.
+var _ [128 - unsafe.Sizeof(Copy2D{})]byte
+var _ [unsafe.Sizeof(Copy2D{}) - 128]byte
 
 // Bytes is how far an end's memory reaches.
 func (e *Copy2DEnd) Bytes(c *Copy2D) uintptr {

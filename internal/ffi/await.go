@@ -20,7 +20,7 @@ func Await(word *uint32, n uint32, looks uint64, fn uintptr, data unsafe.Pointer
 	*a = native.Await{Word: uintptr(unsafe.Pointer(word)), Value: n, Tries: looks, Fn: fn, Data: uintptr(data)}
 	c := NewCall()
 	defer c.Free()
-	c.Keep = [2]unsafe.Pointer{unsafe.Pointer(a), data}
+	c.Keep[0], c.Keep[1] = unsafe.Pointer(a), data
 	c.Args[0] = uintptr(unsafe.Pointer(a))
 	c.Do(nil, 0, native.AwaitFunc(), 1)
 	return a.Tries > 0

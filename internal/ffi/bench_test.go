@@ -18,6 +18,14 @@ func BenchmarkDo(b *testing.B) {
 		}
 	}
 	b.Run("plain", func(b *testing.B) { do(b, 0) })
+	b.Run("unbound", func(b *testing.B) {
+		for b.Loop() {
+			c := NewCall()
+			c.Args[0], c.Args[1], c.Args[2] = 1, 2, 3
+			c.DoUnbound(binding, 9, nop, 3)
+			c.Free()
+		}
+	})
 	b.Run("bind", func(b *testing.B) { do(b, 9) })
 	b.Run("C/plain", func(b *testing.B) { call(b, "loop", nop, uintptr(b.N)) })
 	b.Run("C/bind", func(b *testing.B) { call(b, "bound_loop", nop, 9, uintptr(b.N)) })

@@ -22,7 +22,7 @@ type Binding struct{ Get, Set uintptr }
 type Call struct {
 	// What the crossing reads, with Args: words only, never a Go pointer. The
 	// C and assembly sides of Do know this layout.
-	get, set, ctx, fn, n uintptr
+	get, set, ctx, also, fn, n uintptr
 
 	// Args are the arguments: integers of up to 64 bits and addresses.
 	Args [12]uintptr
@@ -34,7 +34,7 @@ type Call struct {
 
 	// Keep holds Go memory that an argument gives the address of, to keep it
 	// alive and on the heap during the call. C must not hold on to it.
-	Keep [2]unsafe.Pointer
+	Keep [3]unsafe.Pointer
 }
 
 var calls = sync.Pool{New: func() any { return new(Call) }}
@@ -46,7 +46,7 @@ func NewCall() *Call { return calls.Get().(*Call) }
 // afterwards.
 func (c *Call) Free() {
 	c.Out = [4]uint64{}
-	c.Keep = [2]unsafe.Pointer{}
+	c.Keep = [3]unsafe.Pointer{}
 	calls.Put(c)
 }
 
@@ -66,7 +66,19 @@ func (c *Call) Ref(i int) uintptr { return uintptr(unsafe.Pointer(&c.Out[i])) }
 // Do holds no P while C runs: other goroutines go on, and fn may block. fn may
 // call the entries.
 func (c *Call) Do(b *Binding, ctx, fn uintptr, n int) int32 {
-	c.ctx, c.fn, c.n = ctx, fn, uintptr(n)
+	return c.do(b, ctx, ctx, fn, n)
+}
+
+// DoUnbound is Do for a function that needs no context, but that must not be
+// called in a foreign one, which it may take note of: ctx is made current only
+// if another is. Where none is current, that stays so.
+func (c *Call) DoUnbound(b *Binding, ctx, fn uintptr, n int) int32 {
+	return c.do(b, ctx, 0, fn, n)
+}
+
+// do leaves the current context as it is if that is ctx or also.
+func (c *Call) do(b *Binding, ctx, also, fn uintptr, n int) int32 {
+	c.ctx, c.also, c.fn, c.n = ctx, also, fn, uintptr(n)
 	if ctx != 0 {
 		c.get, c.set = b.Get, b.Set
 	}

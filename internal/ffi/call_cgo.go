@@ -9,7 +9,7 @@ package ffi
 
 // The head of Go's Call.
 struct call {
-	uintptr_t get, set, ctx, fn, n, args[12];
+	uintptr_t get, set, ctx, also, fn, n, args[12];
 };
 
 typedef uintptr_t word;
@@ -31,7 +31,7 @@ static int cross(const struct call *c) {
 	void *former = 0;
 	int result = ((get_current *)c->get)(&former);
 	if (result) return result;
-	if ((word)former == c->ctx) return invoke(c);
+	if ((word)former == c->ctx || (word)former == c->also) return invoke(c);
 
 	result = ((set_current *)c->set)((void *)c->ctx);
 	if (result) return result;

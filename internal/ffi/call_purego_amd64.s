@@ -57,6 +57,9 @@ TEXT cross<>(SB), NOSPLIT, $32-0
 	MOVQ  Call_ctx(R11), DI
 	CMPQ  DI, FORMER
 	JEQ   bound
+	MOVQ  Call_also(R11), AX
+	CMPQ  AX, FORMER
+	JEQ   bound
 
 	// set(ctx)
 	MOVQ  Call_set(R11), R11

@@ -60,6 +60,9 @@ TEXT cross<>(SB), NOSPLIT|NOFRAME, $0-0
 	MOVD FORMER, R1
 	CMP  R0, R1
 	BEQ  bound
+	MOVD Call_also(R9), R2
+	CMP  R2, R1
+	BEQ  bound
 
 	// set(ctx)
 	MOVD  Call_set(R9), R9

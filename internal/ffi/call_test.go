@@ -124,6 +124,37 @@ func TestDoBindsContext(t *testing.T) {
 	}
 }
 
+func TestDoUnbound(t *testing.T) {
+	for _, test := range []struct {
+		name        string
+		former      uintptr
+		inside      uint64 // the context that the function called is in
+		sets, after uint64 // how often one was made current, and which is afterwards
+	}{
+		{"none", 0, 0, 0, 0},
+		{"already current", 9, 9, 0, 9},
+		{"another", 5, 9, 2, 5},
+		{"wide", 1 << 63, 9, 2, 1 << 63},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b, fn := binding(t), symbol(t, "context_state")
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			call(t, "context_reset", test.former, 0, 0)
+			defer call(t, "context_reset", 0, 0, 0)
+			c := NewCall()
+			defer c.Free()
+			c.Args[0], c.Args[1], c.Args[2] = c.Ref(0), c.Ref(1), c.Ref(2)
+			if r := c.DoUnbound(b, 9, fn, 3); r != 42 || c.Out[0] != test.inside {
+				t.Errorf("result %d in context %d, want 42 in %d", r, c.Out[0], test.inside)
+			}
+			if _, out := contextState(t, nil, 0); out != [3]uint64{test.after, 1, test.sets} {
+				t.Errorf("afterwards: %v, want %v", out, [3]uint64{test.after, 1, test.sets})
+			}
+		})
+	}
+}
+
 // contextState returns what a call with ctx sees of the calling thread: what is
 // current, and how often get and set were called.
 func contextState(t *testing.T, b *Binding, ctx uintptr) (result int32, state [3]uint64) {

@@ -62,7 +62,7 @@ func environment(t *testing.T, name string) (value string, ok bool) {
 	cname, out := append([]byte(name), 0), make([]byte, 64)
 	c := NewCall()
 	defer c.Free()
-	c.Keep = [2]unsafe.Pointer{unsafe.Pointer(&cname[0]), unsafe.Pointer(&out[0])}
+	c.Keep = [3]unsafe.Pointer{unsafe.Pointer(&cname[0]), unsafe.Pointer(&out[0])}
 	c.Args = [12]uintptr{uintptr(c.Keep[0]), uintptr(c.Keep[1]), uintptr(len(out))}
 	n := c.Do(nil, 0, fn, 3)
 	return string(out[:max(n, 0)]), n >= 0

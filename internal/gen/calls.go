@@ -14,7 +14,8 @@ type call struct {
 	version  int
 	since    int // 0: required
 	method   string
-	bound    bool // runs in a context
+	bound    bool // the method takes a context
+	unbound  bool // but none need be current
 	args     []argument
 }
 
@@ -24,7 +25,7 @@ type argument struct {
 }
 
 // What an ffi.Call holds.
-const maxArgs, maxOuts, maxKept = 12, 4, 2
+const maxArgs, maxOuts, maxKept = 12, 4, 3
 
 // taken are the names that a method uses itself.
 var taken = []string{"nv", "c", "r", "ctx"}
@@ -83,8 +84,8 @@ func parseCall(row []string) (c *call, err error) {
 		c.method = row[3]
 	}
 	for i, field := range row[4:] {
-		if field == "ctx" && i == 0 {
-			c.bound = true
+		if i == 0 && (field == "ctx" || field == "ctx?") {
+			c.bound, c.unbound = true, field == "ctx?"
 			continue
 		}
 		a, err := parseArgument(field)
@@ -174,6 +175,8 @@ var types = map[string]goType{
 	"Graph":         {name: "driver.Graph", word: "uintptr(%s)", result: "driver.Graph(%s)"},
 	"GraphNode":     {name: "driver.GraphNode", word: "uintptr(%s)", result: "driver.GraphNode(%s)"},
 	"GraphExec":     {name: "driver.GraphExec", word: "uintptr(%s)", result: "driver.GraphExec(%s)"},
+	"UserObject":    {name: "driver.UserObject", word: "uintptr(%s)", result: "driver.UserObject(%s)"},
+	"Conditional":   {name: "driver.ConditionalHandle", word: "uintptr(%s)", result: "driver.ConditionalHandle(%s)"},
 	"CaptureMode":   {name: "driver.CaptureMode", word: "uintptr(%s)", result: "driver.CaptureMode(%s)"},
 	"CaptureStatus": {name: "driver.CaptureStatus", result: "driver.CaptureStatus(%s)"},
 	"NodeType":      {name: "driver.NodeType", result: "driver.NodeType(%s)"},
@@ -201,11 +204,14 @@ func writeMethod(b *strings.Builder, c *call) {
 		}
 		fmt.Fprintf(b, "c.Args[%d] = %s\n", i, word)
 	}
-	ctx := "0"
+	ctx, call := "0", "call"
 	if c.bound {
 		ctx = "ctx"
 	}
-	fmt.Fprintf(b, "r := nv.call(c, %s, %s, %d)\n", ctx, c.constant(), len(c.args))
+	if c.unbound {
+		call = "callUnbound"
+	}
+	fmt.Fprintf(b, "r := nv.%s(c, %s, %s, %d)\n", call, ctx, c.constant(), len(c.args))
 	c.writeReturn(b, outs)
 }
 

@@ -1,9 +1,6 @@
 package hostfn
 
-import (
-	"sync"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // keptBit marks the handles of functions that stay in the table.
 const keptBit = 1 << (indexBits + 31)
@@ -14,39 +11,49 @@ func (h Handle) Kept() bool { return h&keptBit != 0 }
 // keptTable holds functions that stay until they are dropped: those of graphs' host nodes. Each run must be expected first,
 // so that it can be known how many are due, and a run that was swept does not happen.
 type keptTable struct {
-	next  atomic.Uint64
-	byKey sync.Map // Handle -> *keptFunc; reading takes no lock
-	n     atomic.Int64
+	slots Slots[keptFunc, *keptFunc]
 	open  atomic.Int64  // runs due or in progress
 	ended atomic.Uint64 // as Table.ended, for Observe
 }
 
 type keptFunc struct {
+	Slot
 	fn  Func
 	due atomic.Int64 // runs expected and not started
 }
 
-// Keep puts a function in the table that stays until Drop, and can run many times, several at once.
+// Keep puts a function in the table that stays until Drop, and can run many times, several at once. It returns 0 if there
+// are 16 million.
 func (t *Table) Keep(fn Func) Handle {
-	h := Handle(t.kept.next.Add(1) | keptBit)
-	t.kept.byKey.Store(h, &keptFunc{fn: fn})
-	t.kept.n.Add(1)
-	return h
+	h := t.kept.slots.Put(&keptFunc{fn: fn})
+	if h == 0 {
+		return 0
+	}
+	return Handle(h | keptBit)
 }
 
-// Drop takes out a function that Keep put in. Its runs that are due will not happen.
-func (t *Table) Drop(h Handle) {
-	if k, ok := t.kept.byKey.LoadAndDelete(h); ok {
-		t.kept.n.Add(-1)
-		k := k.(*keptFunc)
-		left := k.due.Swap(0)
-		k.fn.Group.due.Add(-left)
-		t.kept.open.Add(-left)
+// Drop takes out a function that Keep put in. Its runs that are due will not happen: it returns how many.
+func (t *Table) Drop(h Handle) (fn Func, due int) {
+	k := t.kept.slots.Take(uint64(h &^ keptBit))
+	if k == nil {
+		return Func{}, 0
 	}
+	left := k.due.Swap(0)
+	k.fn.Group.due.Add(-left)
+	t.kept.open.Add(-left)
+	return k.fn, int(left)
 }
 
 // KeptLen is how many functions Keep put in that Drop has not taken out.
-func (t *Table) KeptLen() int { return int(t.kept.n.Load()) }
+func (t *Table) KeptLen() int { return t.kept.slots.Len() }
+
+// KeptFunc is the function of h, if Keep put it in and it is there still.
+func (t *Table) KeptFunc(h Handle) (Func, bool) {
+	if k := t.keptFunc(h); k != nil {
+		return k.fn, true
+	}
+	return Func{}, false
+}
 
 // Expect says that a kept function is about to be given to the driver for one more run. It reports false if its group is
 // closed; then there must be none.
@@ -89,9 +96,7 @@ func (t *Table) FinishKept() {
 }
 
 func (t *Table) keptFunc(h Handle) *keptFunc {
-	k, _ := t.kept.byKey.Load(h)
-	f, _ := k.(*keptFunc)
-	return f
+	return t.kept.slots.Get(uint64(h &^ keptBit))
 }
 
 // begin takes a run that is due.
@@ -110,8 +115,8 @@ func (k *keptFunc) begin() bool {
 
 // sweepKept takes the runs of g's kept functions that are due, and returns a function for each. g is closed.
 func (t *Table) sweepKept(g *Group) (fns []Func) {
-	t.kept.byKey.Range(func(_, k any) bool {
-		if k := k.(*keptFunc); k.fn.Group == g {
+	t.kept.slots.Each(func(_ uint64, k *keptFunc) bool {
+		if k.fn.Group == g {
 			for k.begin() {
 				t.kept.open.Add(-1)
 				fns = append(fns, k.fn)
@@ -124,9 +129,8 @@ func (t *Table) sweepKept(g *Group) (fns []Func) {
 
 // EachDue calls visit for each kept function that is due to run, until it returns false.
 func (t *Table) EachDue(visit func(fn Func, times int) bool) {
-	t.kept.byKey.Range(func(_, k any) bool {
-		f := k.(*keptFunc)
-		n := int(f.due.Load())
-		return n == 0 || visit(f.fn, n)
+	t.kept.slots.Each(func(_ uint64, k *keptFunc) bool {
+		n := int(k.due.Load())
+		return n == 0 || visit(k.fn, n)
 	})
 }

@@ -89,6 +89,7 @@ func (m *State) work(i int) {
 
 // mark queues o's mark.
 func (m *State) mark(o Op) {
+	m.use(o.N)
 	before := m.queue(o.S)
 	m.After[o.N] = before.must
 	m.queued |= 1 << o.N
@@ -204,10 +205,7 @@ func (p *Program) Valid() bool {
 		if want == Hangs || want == Mistaken {
 			return false
 		}
-		if want == Any {
-			want = NotReady // the less is known to be complete, the more may hang
-		}
-		m.Apply(o, want)
+		m.Apply(o, want.Least()) // the less is known to be complete, the more may hang
 	}
 	return true
 }

@@ -5,8 +5,8 @@
 // only ever demanded where it is certain, and an answer only where no other is possible. So a difference between the model
 // and a driver is a fault of one of them.
 //
-// A program is made by one goroutine, in its order. To add an operation, give it a Kind, say in apply what it orders, and
-// teach package modeltest to draw and to run it.
+// A program is made by one goroutine, in its order; each capture has a further goroutine, which begins and ends it. To add an
+// operation, give it a Kind, say in apply what it orders, and teach package modeltest to draw and to run it.
 package model
 
 import (
@@ -38,6 +38,10 @@ const (
 	AwaitEvent              // wait for E with a context
 	CloseStream             // close S
 	CloseEvent              // close E
+	Begin                   // begin a capture on S, in mode N, in a goroutine of its own
+	End                     // end the capture that began on S, and make graph N of it ready to run
+	Launch                  // launch graph N on S, if there is one
+	Within                  // ask whether O is done, in the goroutine that captures on S
 	kinds
 )
 
@@ -48,6 +52,8 @@ var format = [kinds]string{
 	WaitStream: "s%[1]d.WaitStream(s%[2]d)", QueryStream: "s%[1]d.Query()", QueryEvent: "e%[3]d.Query()",
 	SyncStream: "s%[1]d.Sync()", SyncEvent: "e%[3]d.Sync()", AwaitStream: "s%[1]d.Wait(ctx)", AwaitEvent: "e%[3]d.Wait(ctx)",
 	CloseStream: "s%[1]d.Close()", CloseEvent: "e%[3]d.Close()",
+	Begin: "s%[1]d.Begin(mode %[4]d)", End: "g%[4]d = s%[1]d.End()", Launch: "g%[4]d.Launch(s%[1]d)",
+	Within: "where s%[1]d captures: s%[2]d.Query()",
 }
 
 // Kinds is how many kinds there are.
@@ -66,8 +72,11 @@ func (o Op) String() string { return fmt.Sprintf(format[o.Kind]+"%.[5]s", o.S, o
 // Marks reports whether o leaves a mark.
 func (o Op) Marks() bool { return o.Kind == Kernel || o.Kind == Host || o.Kind == Gate }
 
-// UsesStream reports whether o is a call of stream S.
-func (o Op) UsesStream() bool { return strings.HasPrefix(format[o.Kind], "s%[1]d") }
+// UsesStream reports whether o is a call of stream S, or with it.
+func (o Op) UsesStream() bool { return strings.Contains(format[o.Kind], "s%[1]d") }
+
+// UsesOther reports whether o is a call with stream O.
+func (o Op) UsesOther() bool { return strings.Contains(format[o.Kind], "s%[2]d") }
 
 // UsesEvent reports whether o is a call of event E, or with it.
 func (o Op) UsesEvent() bool { return strings.Contains(format[o.Kind], "e%[3]d") }

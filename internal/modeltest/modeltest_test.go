@@ -6,10 +6,12 @@ import (
 	"github.com/hostlaunch/cuda/internal/model"
 )
 
-// TestDraw: what is drawn can be run, is the same for one seed, and has operations of every kind.
+// TestDraw: what is drawn can be run, is the same for one seed, and has operations of every kind, and every answer.
 func TestDraw(t *testing.T) {
+	const programs = 5000 // as in CI
 	var seen [model.Kinds]int
-	for seed := range uint64(2000) {
+	var answers [model.Answers]int
+	for seed := range uint64(programs) {
 		p := draw(seed)
 		if !p.Valid() {
 			t.Fatalf("seed %d may hang:\n%v", seed, p)
@@ -17,13 +19,24 @@ func TestDraw(t *testing.T) {
 		if p.String() != draw(seed).String() {
 			t.Fatalf("seed %d gives another program each time", seed)
 		}
-		for _, o := range p.Ops {
+		for m, i := model.New(p), 0; i < len(p.Ops); i++ {
+			o := p.Ops[i]
+			want := m.Next(o)
 			seen[o.Kind]++
+			if int(want) < len(answers) {
+				answers[want]++
+			}
+			m.Apply(o, want.Least())
 		}
 	}
 	for k, n := range seen {
-		if n < 500 {
-			t.Errorf("%d operations like %v in 2,000 programs", n, model.Op{Kind: model.Kind(k)})
+		if n < 700 {
+			t.Errorf("%d operations like %v in %d programs", n, model.Op{Kind: model.Kind(k)}, programs)
+		}
+	}
+	for a, n := range answers {
+		if n < 5 && model.Answer(a) != model.InvalidValue { // which is wanted only beside another answer
+			t.Errorf("%d operations that must answer %v in %d programs", n, model.Answer(a), programs)
 		}
 	}
 }

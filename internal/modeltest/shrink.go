@@ -72,7 +72,7 @@ func tidy(p *model.Program) *model.Program {
 		if o.UsesStream() {
 			r.S = stream(o.S)
 		}
-		if o.Kind == model.WaitStream {
+		if o.UsesOther() {
 			r.O = stream(o.O)
 		}
 		if o.UsesEvent() {

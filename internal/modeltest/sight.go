@@ -12,6 +12,9 @@ import (
 // its marks.
 func (u *run) finish() (wrong string) {
 	u.m.OpenAll()
+	if wrong := u.endCaptures(); wrong != "" {
+		return wrong
+	}
 	for i := range u.streams {
 		o := model.Op{Kind: model.SyncStream, S: i}
 		got, err := u.do(o)
@@ -43,22 +46,28 @@ func (u *run) complete() bool {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return n+len(u.hosts) >= u.queued
+	return n+len(u.hosts) >= u.m.Queued()
 }
 
 // sights is what was seen of each mark.
 func (u *run) sights() *[model.Most]model.Sight {
 	seen := new([model.Most]model.Sight)
+	var came [model.Most]int
+	coming := func(n int) *model.Sight { // as often as its graph was launched
+		came[n]++
+		return &seen[u.m.Coming(n, came[n]-1)]
+	}
 	for i := range min(u.kernels(), len(u.log)-1) {
 		if v := atomic.LoadUint64(&u.log[1+i]); v >= 1 && v <= model.Most {
-			seen[v-1].Times++
-			seen[v-1].Place = i
+			s := coming(int(v - 1))
+			s.Times++
+			s.Place = i
 		}
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for i, h := range u.hosts {
-		s := &seen[h.n]
+		s := coming(h.n)
 		*s = model.Sight{Times: s.Times + 1, Host: true, Place: i, Begin: h.begin, End: h.end}
 	}
 	return seen

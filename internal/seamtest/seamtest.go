@@ -29,6 +29,10 @@ func Run(t *testing.T, d driver.Driver) {
 	t.Run("ST-07/copy between contexts", x.copyAcross)
 	t.Run("ST-12/flags", x.memOpFlags)
 	t.Run("ST-09/no context and no stream", x.nowhere)
+	t.Run("ST-08/wrong streams", x.wrongStreams)
+	t.Run("ST-01/wrong flags and modes", x.wrongValues)
+	t.Run("CP-02/wrong endings", x.endings)
+	t.Run("ST-09/per-thread handle of a green context", x.perThreadGreen)
 	t.Run("CY-07/registering", x.registering)
 	t.Run("CY-01/rows refused", x.rowsRefused)
 }

@@ -16,13 +16,19 @@ import (
 //go:embed kernels.ptx
 var PTX []byte
 
+// ConditionalPTX is conditional.cu, compiled: kernels that set the value of a conditional node of a graph. They are a module of
+// their own because drivers before CUDA 12.3 cannot load it.
+//
+//go:embed conditional.ptx
+var ConditionalPTX []byte
+
 // Pair is the struct parameter of the kernel "arguments".
 type Pair struct {
 	A uint32
 	B uint64
 }
 
-// Twins are the Go functions for the kernels of PTX.
+// Twins are the Go functions for the kernels of PTX and ConditionalPTX.
 func Twins() softcuda.Kernels {
 	return softcuda.Kernels{
 		"spin":      spin,
@@ -32,6 +38,8 @@ func Twins() softcuda.Kernels {
 		"increment": increment,
 		"arguments": arguments,
 		"nothing":   func(*softcuda.Launch) {},
+		"setcond":   func(l *softcuda.Launch) { l.SetConditional(softcuda.Arg[uint64](l, 0), softcuda.Arg[uint32](l, 1)) },
+		"countdown": countdown,
 	}
 }
 
@@ -59,6 +67,16 @@ func increment(l *softcuda.Launch) {
 	for i := range v {
 		v[i]++
 	}
+}
+
+func countdown(l *softcuda.Launch) {
+	n := softcuda.Slice[int32](l, 1, 1)
+	n[0]--
+	var more uint32
+	if n[0] > 0 {
+		more = 1
+	}
+	l.SetConditional(softcuda.Arg[uint64](l, 0), more)
 }
 
 func arguments(l *softcuda.Launch) {

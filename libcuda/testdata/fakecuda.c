@@ -26,6 +26,7 @@ enum {
 	UNRELAXED,    // of those, by a thread that is not in Relaxed capture mode
 	STREAMS,      // made and not destroyed
 	CAPTURING,    // cuStreamIsCapturing's status
+	STRICT,       // functions that need no current context want one all the same
 	KNOBS
 };
 static int64_t knobs[KNOBS] = {[VERSION] = 13000, [CAPTURING] = 2};
@@ -33,6 +34,8 @@ void fake_set(int knob, int64_t value) { __atomic_store_n(&knobs[knob], value, _
 void fake_get(int knob, int64_t *value) { *value = __atomic_load_n(&knobs[knob], __ATOMIC_SEQ_CST); }
 static int64_t get(int knob) { int64_t v; fake_get(knob, &v); return v; }
 static void count(int knob, int by) { __atomic_add_fetch(&knobs[knob], by, __ATOMIC_SEQ_CST); }
+
+int fake_nothing(void) { return 0; }
 
 static char missing[64];
 void fake_missing(const char *name) { snprintf(missing, sizeof missing, "%s", name); }
@@ -62,6 +65,7 @@ void fake_log(char *to, size_t size) {
 #define LOG(...) (put(__VA_ARGS__), put(" in %p\n", current))
 static int in_context(void) { return current ? get(LOST) : 201; }
 #define CTX(...) LOG(__VA_ARGS__); int r = in_context(); if (r) return r
+#define NOCTX(...) LOG(__VA_ARGS__); if (!current && get(STRICT)) return 201
 
 static void poll(void) { count(POLLS, 1); if (mode != 2) count(UNRELAXED, 1); }
 
@@ -180,6 +184,10 @@ int cuStreamBeginCaptureToGraph(void *s, void *g, void *const *deps, const edge 
 	CTX("cuStreamBeginCaptureToGraph(stream=%p, graph=%p, deps=%s, mode=%d)", s, g, nodes_in(list, sizeof list, deps, edges, n), mode);
 	return 0;
 }
+int cuStreamBeginRecaptureToGraph(void *s, int mode, void *g, int (*changed)(void *, void *, const void *, const void *, int), void *data) {
+	CTX("cuStreamBeginRecaptureToGraph(stream=%p, mode=%d, graph=%p, changed: %d, data=%p)", s, mode, g, changed(data, (void *)0x71, &mode, &mode, 1), data);
+	return 0;
+}
 int cuStreamEndCapture(void *s, void **g) { CTX("cuStreamEndCapture(stream=%p)", s); *g = (void *)0x61; return 0; }
 int cuStreamIsCapturing(void *s, int *status) { CTX("cuStreamIsCapturing(stream=%p)", s); *status = get(CAPTURING); return 0; }
 int cuStreamGetCaptureInfo_v3(void *s, int *status, u64 *id, void **g, void *const **deps, const edge **edges, size_t *n) {
@@ -214,9 +222,7 @@ int cuGraphGetEdges_v2(void *g, void **from, void **to, edge *data, size_t *n) {
 	return 0;
 }
 int cuGraphNodeGetType(void *node, int *type) { CTX("cuGraphNodeGetType(node=%p)", node); *type = 3; return 0; }
-int cuGraphInstantiateWithFlags(void **x, void *g, u64 flags) { CTX("cuGraphInstantiateWithFlags(graph=%p, flags=%llu)", g, flags); *x = (void *)0x81; return 0; }
 int cuGraphExecDestroy(void *x) { CTX("cuGraphExecDestroy(exec=%p)", x); return 0; }
-int cuGraphLaunch(void *x, void *s) { CTX("cuGraphLaunch(exec=%p, stream=%p)", x, s); return 0; }
 
 // Host functions run one by one, on a thread of ours. A lost context drops them.
 struct task { void (*fn)(void *); void (*callback)(void *, int, void *); void *data; struct task *next; };
@@ -255,6 +261,184 @@ static int add(void (*fn)(void *), void (*callback)(void *, int, void *), void *
 	return 0;
 }
 #define DATA(data) ((u64)data & 0xffffffffffffff)
+
+// CUstreamBatchMemOpParams of cuda.h; only the members that are used.
+typedef union {
+	u32 operation;
+	struct { u32 operation; u64 address; union { u32 value; u64 value64; }; u32 flags; u64 alias; } value;
+	struct { u32 operation; u32 flags; } plain;
+	u64 pad[6];
+} memop;
+static char *ops_in(char *to, size_t size, const memop *ops, u32 n) {
+	*to = 0;
+	for (u32 i = 0; i < n; i++) {
+		char *end = to + strlen(to);
+		size_t room = size - (end - to);
+		if (ops[i].operation == 3 || ops[i].operation == 6) snprintf(end, room, " op=%u flags=%u", ops[i].operation, ops[i].plain.flags);
+		else snprintf(end, room, " op=%u %#llx value=%llu flags=%u", ops[i].operation, ops[i].value.address, ops[i].value.value64, ops[i].value.flags);
+	}
+	return to;
+}
+
+// A CUgraphNodeParams; only the members that are used, and those of cuda.h up to CUDA 13.2.
+typedef struct { u64 sx, sy, sz, slod; u32 stype; const void *shost; u64 sdevice; void *sarray, *r0; u64 spitch, sheight,
+	dx, dy, dz, dlod; u32 dtype; void *dhost; u64 ddevice; void *darray, *r1; u64 dpitch, dheight, width, height, depth; } memcpy3d;
+typedef struct { void *func; u32 gx, gy, gz, bx, by, bz, shared; void **params, **extra; void *kern, *ctx; } kernel_node;
+typedef struct { void (*fn)(void *); void *data; } host_node;
+typedef struct {
+	u32 type, reserved0[3];
+	union {
+		u64 reserved1[29];
+		kernel_node kernel;
+		struct { int flags, reserved; void *ctx; memcpy3d copy; } memcpy;
+		struct { u64 dst, pitch; u32 value, element; u64 width, height; void *ctx; } memset;
+		struct { host_node host; u32 mode; } host;
+		struct { void *graph; u32 ownership; } child;
+		struct { void *event; } event;
+		struct {
+			struct { u32 type, handles; struct { u32 type; int id; } location; void *security; u64 max; unsigned short usage; char reserved[54]; } pool;
+			void *access;
+			u64 accesses, size, dptr;
+		} alloc;
+		struct { u64 dptr; } free;
+		struct { void *ctx; u32 n; const memop *ops; u32 flags; } batch;
+		struct { u64 handle; u32 type, size; void **bodies, *ctx; } cond;
+	};
+	u64 reserved2;
+} node_params;
+_Static_assert(sizeof(node_params) == 256 && offsetof(node_params, reserved2) == 248 && sizeof(memcpy3d) == 200, "as in cuda.h");
+_Static_assert(sizeof(kernel_node) == 72 && sizeof(((node_params *)0)->alloc) == 120 && sizeof(((node_params *)0)->memset) == 48, "as in cuda.h");
+
+static host_node added; // the last host node
+
+// node_in writes down p, and whether everything is zero that its type does not use.
+static char *node_in(char *to, size_t size, const node_params *p) {
+	size_t used = 0;
+	char values[64] = "none", list[200];
+	switch (p->type) {
+	case 0:
+		if (p->kernel.params) snprintf(values, sizeof values, "%llu, %u", *(u64 *)p->kernel.params[0], *(u32 *)p->kernel.params[1]);
+		snprintf(to, size, "kernel f=%p grid=%u %u %u block=%u %u %u shared=%u params=%s extra=%p", p->kernel.func, p->kernel.gx, p->kernel.gy, p->kernel.gz,
+			p->kernel.bx, p->kernel.by, p->kernel.bz, p->kernel.shared, values, (void *)p->kernel.extra);
+		used = offsetof(kernel_node, kern);
+		break;
+	case 1: {
+		const memcpy3d *c = &p->memcpy.copy;
+		snprintf(to, size, "memcpy ctx=%p src=%llu %llu %llu %llu type=%u host=\"%s\" device=%#llx pitch=%llu height=%llu dst=%llu %llu %llu %llu type=%u host=%p device=%#llx pitch=%llu height=%llu size=%llu %llu %llu",
+			p->memcpy.ctx, c->sx, c->sy, c->sz, c->slod, c->stype, (const char *)c->shost, c->sdevice, c->spitch, c->sheight,
+			c->dx, c->dy, c->dz, c->dlod, c->dtype, c->dhost, c->ddevice, c->dpitch, c->dheight, c->width, c->height, c->depth);
+		used = p->memcpy.flags || p->memcpy.reserved || c->sarray || c->r0 || c->darray || c->r1 ? 0 : sizeof p->memcpy;
+		break;
+	}
+	case 2:
+		snprintf(to, size, "memset ctx=%p dst=%#llx pitch=%llu value=%u element=%u size=%llu %llu", p->memset.ctx, p->memset.dst, p->memset.pitch,
+			p->memset.value, p->memset.element, p->memset.width, p->memset.height);
+		used = sizeof p->memset;
+		break;
+	case 3:
+		snprintf(to, size, "host data=%#llx mode=%u", DATA(p->host.host.data), p->host.mode);
+		used = get(VERSION) < 13020 ? 16 : 20;
+		added = p->host.host;
+		break;
+	case 4: snprintf(to, size, "child graph=%p", p->child.graph), used = sizeof p->child.graph; break; // ownership 0: a clone
+	case 5: snprintf(to, size, "empty"); break;
+	case 6: snprintf(to, size, "wait event=%p", p->event.event), used = sizeof p->event; break;
+	case 7: snprintf(to, size, "record event=%p", p->event.event), used = sizeof p->event; break;
+	case 10:
+		snprintf(to, size, "alloc type=%u location=%u %d size=%llu", p->alloc.pool.type, p->alloc.pool.location.type, p->alloc.pool.location.id, p->alloc.size);
+		used = p->alloc.pool.handles || p->alloc.access || p->alloc.accesses ? 0 : offsetof(node_params, alloc.dptr) - 16;
+		for (const char *c = (char *)&p->alloc.pool.security; c < (char *)&p->alloc.access; c++) if (*c) used = 0;
+		break;
+	case 11: snprintf(to, size, "free dptr=%#llx", p->free.dptr), used = sizeof p->free; break;
+	case 12: snprintf(to, size, "batch ctx=%p n=%u%s", p->batch.ctx, p->batch.n, ops_in(list, sizeof list, p->batch.ops, p->batch.n)), used = 24; break;
+	case 13: snprintf(to, size, "conditional handle=%#llx type=%u size=%u ctx=%p", p->cond.handle, p->cond.type, p->cond.size, p->cond.ctx), used = sizeof p->cond; break;
+	}
+	int clean = !p->reserved0[0] && !p->reserved0[1] && !p->reserved0[2];
+	for (const char *c = (char *)p->reserved1 + used; c < (char *)(p + 1); c++) if (*c) clean = 0;
+	if (!clean) strcat(to, " UNCLEAN");
+	return to;
+}
+static int placeless(u32 type) { return type >= 3 && type <= 7; }
+int cuGraphAddNode_v2(void **n, void *g, void *const *deps, const edge *edges, size_t count, node_params *p) {
+	char node[500], list[200];
+	put("cuGraphAddNode(graph=%p, deps=%s, ", g, nodes_in(list, sizeof list, deps, edges, count));
+	LOG("%s)", node_in(node, sizeof node, p));
+	int r = !placeless(p->type) ? in_context() : !current && get(STRICT) ? 201 : 0;
+	if (r) return r;
+	static void *bodies[] = {(void *)0x63, (void *)0x64, (void *)0x65};
+	if (p->type == 10) p->alloc.dptr = 0x302000000;
+	if (p->type == 13) p->cond.bodies = bodies;
+	*n = (void *)0x75;
+	return g == (void *)0x60;
+}
+int cuGraphNodeSetParams(void *n, node_params *p) { char node[500]; CTX("cuGraphNodeSetParams(node=%p, %s)", n, node_in(node, sizeof node, p)); return 0; }
+int cuGraphExecNodeSetParams(void *x, void *n, node_params *p) { char node[500]; CTX("cuGraphExecNodeSetParams(exec=%p, node=%p, %s)", x, n, node_in(node, sizeof node, p)); return 0; }
+int cuGraphDestroyNode(void *n) { CTX("cuGraphDestroyNode(node=%p)", n); return 0; }
+int cuGraphClone(void **clone, void *g) { CTX("cuGraphClone(graph=%p)", g); *clone = (void *)0x66; return 0; }
+int cuGraphNodeFindInClone(void **found, void *n, void *clone) { NOCTX("cuGraphNodeFindInClone(node=%p, clone=%p)", n, clone); *found = (void *)0x76; return 0; }
+static char *edges_in(char *to, size_t size, void *const *from, void *const *end, const edge *edges, size_t n) {
+	char list[100];
+	snprintf(to, size, "from=%s", nodes_in(list, sizeof list, from, 0, n));
+	size_t at = strlen(to);
+	snprintf(to + at, size - at, ", to=%s", nodes_in(list, sizeof list, end, edges, n));
+	return to;
+}
+int cuGraphAddDependencies_v2(void *g, void *const *from, void *const *to, const edge *edges, size_t n) { char list[256]; NOCTX("cuGraphAddDependencies(graph=%p, %s)", g, edges_in(list, sizeof list, from, to, edges, n)); return 0; }
+int cuGraphRemoveDependencies_v2(void *g, void *const *from, void *const *to, const edge *edges, size_t n) { char list[256]; NOCTX("cuGraphRemoveDependencies(graph=%p, %s)", g, edges_in(list, sizeof list, from, to, edges, n)); return 0; }
+int cuGraphChildGraphNodeGetGraph(void *n, void **g) { CTX("cuGraphChildGraphNodeGetGraph(node=%p)", n); *g = (void *)0x67; return 0; }
+// Node 0x75 is the last one added; 0x76 has a function of somebody else's, 0x77 the data of another driver of this library's.
+int cuGraphHostNodeGetParams(void *n, host_node *p) {
+	CTX("cuGraphHostNodeGetParams(node=%p)", n);
+	*p = added;
+	if (n == (void *)0x76) p->fn = free;
+	if (n == (void *)0x77) p->data = (void *)((u64)p->data + (1ull << 56));
+	return n == (void *)0x78;
+}
+int cuGraphKernelNodeGetParams_v2(void *n, kernel_node *p) {
+	CTX("cuGraphKernelNodeGetParams(node=%p)", n);
+	*p = (kernel_node){(void *)0xf1, 1, 2, 3, 4, 5, 6, 7, (void **)8, (void **)9, (void *)10, (void *)11};
+	return 0;
+}
+int cuFuncGetName(const char **name, void *f) { CTX("cuFuncGetName(func=%p)", f); *name = f ? "axpy" : 0; return !f; }
+int cuGraphConditionalHandleCreate(u64 *h, void *g, void *ctx, u32 value, u32 flags) {
+	CTX("cuGraphConditionalHandleCreate(graph=%p, ctx=%p, value=%u, flags=%u)", g, ctx, value, flags);
+	*h = 0xfedcba9876543210;
+	return 0;
+}
+int cuGraphDebugDotPrint(void *g, const char *path, u32 flags) { CTX("cuGraphDebugDotPrint(graph=%p, path=\"%s\", flags=%u)", g, path ? path : "NULL", flags); return 0; }
+
+typedef struct { u64 flags; void *stream, *node; int result; } instantiation;
+_Static_assert(sizeof(instantiation) == 32, "as in cuda.h");
+int cuGraphInstantiateWithParams(void **x, void *g, instantiation *p) {
+	CTX("cuGraphInstantiateWithParams(graph=%p, flags=%llu, stream=%p)", g, p->flags, p->stream);
+	if (g == (void *)0x62) return p->node = (void *)0x71, p->result = 3, 1;
+	*x = (void *)0x81, p->node = 0, p->result = 0;
+	return 0;
+}
+int cuGraphUpload(void *x, void *s) { CTX("cuGraphUpload(exec=%p, stream=%p)", x, s); return 0; }
+int cuGraphLaunch(void *x, void *s) { CTX("cuGraphLaunch(exec=%p, stream=%p)", x, s); return x == (void *)0x82 ? add(added.fn, 0, added.data) : 0; }
+typedef struct { int result; void *node, *from; } update;
+_Static_assert(sizeof(update) == 24, "as in cuda.h");
+int cuGraphExecUpdate_v2(void *x, void *g, update *u) { CTX("cuGraphExecUpdate(exec=%p, graph=%p)", x, g); *u = (update){2, (void *)0x71, (void *)0x72}; return 910; }
+int cuGraphNodeSetEnabled(void *x, void *n, u32 enabled) { CTX("cuGraphNodeSetEnabled(exec=%p, node=%p, enabled=%u)", x, n, enabled); return 0; }
+int cuGraphNodeGetEnabled(void *x, void *n, u32 *enabled) { CTX("cuGraphNodeGetEnabled(exec=%p, node=%p)", x, n); *enabled = n == (void *)0x71; return 0; }
+
+// There is one user object at a time. Its destructor runs in the call that drops the last reference.
+static struct { void (*destroy)(void *); void *data; u32 count; } object;
+int cuUserObjectCreate(void **o, void *data, void (*destroy)(void *), u32 count, u32 flags) {
+	LOG("cuUserObjectCreate(data=%#llx, count=%u, flags=%u)", DATA(data), count, flags);
+	object.destroy = destroy, object.data = data, object.count = count, *o = (void *)0xb0;
+	return 0;
+}
+static int drop(u32 count) { if (!(object.count -= count)) object.destroy(object.data); return 0; }
+int cuUserObjectRelease(void *o, u32 count) { LOG("cuUserObjectRelease(object=%p, count=%u)", o, count); return drop(count); }
+int cuGraphRetainUserObject(void *g, void *o, u32 count, u32 flags) {
+	NOCTX("cuGraphRetainUserObject(graph=%p, object=%p, count=%u, flags=%u)", g, o, count, flags);
+	if (!flags) object.count += count;
+	return 0;
+}
+int cuGraphReleaseUserObject(void *g, void *o, u32 count) { NOCTX("cuGraphReleaseUserObject(graph=%p, object=%p, count=%u)", g, o, count); return drop(count); }
+
 int cuLaunchHostFunc(void *s, void (*fn)(void *), void *data) {
 	CTX("cuLaunchHostFunc(stream=%p, data=%#llx)", s, DATA(data));
 	return add(fn, 0, data);
@@ -282,22 +466,9 @@ int cuStreamWriteValue32_v2(void *s, u64 p, u32 v, u32 flags) { CTX("cuStreamWri
 int cuStreamWriteValue64_v2(void *s, u64 p, u64 v, u32 flags) { CTX("cuStreamWriteValue64(stream=%p, addr=%#llx, value=%llu, flags=%u)", s, p, v, flags); return 0; }
 int cuStreamWaitValue32_v2(void *s, u64 p, u32 v, u32 flags) { CTX("cuStreamWaitValue32(stream=%p, addr=%#llx, value=%u, flags=%#x)", s, p, v, flags); return 0; }
 int cuStreamWaitValue64_v2(void *s, u64 p, u64 v, u32 flags) { CTX("cuStreamWaitValue64(stream=%p, addr=%#llx, value=%llu, flags=%#x)", s, p, v, flags); return 0; }
-// CUstreamBatchMemOpParams of cuda.h; only the members that are used.
-typedef union {
-	u32 operation;
-	struct { u32 operation; u64 address; union { u32 value; u64 value64; }; u32 flags; u64 alias; } value;
-	struct { u32 operation; u32 flags; } plain;
-	u64 pad[6];
-} memop;
 int cuStreamBatchMemOp_v2(void *s, u32 n, const memop *ops, u32 flags) {
-	char text[400] = "";
-	for (u32 i = 0; i < n; i++) {
-		char *end = text + strlen(text);
-		size_t room = sizeof text - (end - text);
-		if (ops[i].operation == 3 || ops[i].operation == 6) snprintf(end, room, " op=%u flags=%u", ops[i].operation, ops[i].plain.flags);
-		else snprintf(end, room, " op=%u %#llx value=%llu flags=%u", ops[i].operation, ops[i].value.address, ops[i].value.value64, ops[i].value.flags);
-	}
-	CTX("cuStreamBatchMemOp(stream=%p,%s, flags=%u)", s, text, flags);
+	char list[400];
+	CTX("cuStreamBatchMemOp(stream=%p,%s, flags=%u)", s, ops_in(list, sizeof list, ops, n), flags);
 	return 0;
 }
 
@@ -368,11 +539,20 @@ static const struct { const char *name; int version; void *fn; } table[] = {
 	F(cuGreenCtxCreate, 12040) F(cuGreenCtxDestroy, 12040) F(cuGreenCtxGetDevResource, 12040) F(cuCtxFromGreenCtx, 12040)
 	F(cuGreenCtxStreamCreate, 12050) F(cuStreamGetGreenCtx, 12040) F(cuStreamGetDevResource, 13010)
 	W(cuStreamBeginCapture, 10000) F2(cuStreamBeginCapture, 10010) F(cuStreamBeginCaptureToGraph, 12030) F(cuStreamEndCapture, 10000)
+	F(cuStreamBeginRecaptureToGraph, 13030)
 	F(cuStreamIsCapturing, 10000) W(cuStreamGetCaptureInfo, 10010) W(cuStreamGetCaptureInfo, 11030)
 	{"cuStreamGetCaptureInfo", 12030, (void *)cuStreamGetCaptureInfo_v3},
 	W(cuStreamUpdateCaptureDependencies, 11030) F2(cuStreamUpdateCaptureDependencies, 12030) F(cuEventRecordWithFlags, 11010)
 	F(cuGraphCreate, 10000) F(cuGraphDestroy, 10000) F(cuGraphGetNodes, 10000) W(cuGraphGetEdges, 10000) F2(cuGraphGetEdges, 12030)
-	F(cuGraphNodeGetType, 10000) F(cuGraphInstantiateWithFlags, 11040) F(cuGraphExecDestroy, 10000) F(cuGraphLaunch, 10000)
+	F(cuGraphNodeGetType, 10000) F(cuGraphExecDestroy, 10000) F(cuGraphLaunch, 10000)
+	W(cuGraphAddNode, 12020) F2(cuGraphAddNode, 12030) F(cuGraphNodeSetParams, 12020) F(cuGraphExecNodeSetParams, 12020)
+	F(cuGraphDestroyNode, 10000) F(cuGraphClone, 10000) F(cuGraphNodeFindInClone, 10000)
+	W(cuGraphAddDependencies, 10000) F2(cuGraphAddDependencies, 12030) W(cuGraphRemoveDependencies, 10000) F2(cuGraphRemoveDependencies, 12030)
+	F(cuGraphChildGraphNodeGetGraph, 10000) F(cuGraphHostNodeGetParams, 10000) W(cuGraphKernelNodeGetParams, 10000) F2(cuGraphKernelNodeGetParams, 12000)
+	F(cuFuncGetName, 12030) F(cuGraphConditionalHandleCreate, 12030) F(cuGraphDebugDotPrint, 11030)
+	F(cuGraphInstantiateWithParams, 12000) F(cuGraphUpload, 11010) W(cuGraphExecUpdate, 10020) F2(cuGraphExecUpdate, 12000)
+	F(cuGraphNodeSetEnabled, 11060) F(cuGraphNodeGetEnabled, 11060)
+	F(cuUserObjectCreate, 11030) F(cuUserObjectRelease, 11030) F(cuGraphRetainUserObject, 11030) F(cuGraphReleaseUserObject, 11030)
 };
 
 int cuGetProcAddress_v2(const char *name, void **fn, int version, u64 flags, int *status) {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <string>
 #include <time.h>
@@ -37,7 +38,7 @@ static std::atomic<long> count;
 static void CUDA_CB count_one(void *) { count++; }
 
 static CUstream stream;
-static CUfunction spin;
+static CUfunction spin, nothing;
 
 static void keep_busy(unsigned long long ns) {
   void *args[] = {&ns};
@@ -126,6 +127,89 @@ static double copied(bool down, const std::string &kind, size_t n) {
   return took;
 }
 
+// A graph of n nodes in a chain: host nodes and kernels in turn, or, for n < 0, kernels alone.
+static CUgraph chain(int n) {
+  CUgraph graph;
+  CHECK(cuGraphCreate(&graph, 0));
+  CUgraphNode last = nullptr;
+  for (int i = 0; i < abs(n); i++) {
+    CUgraphNodeParams p = {};
+    if (i % 2 == 1 || n < 0) {
+      p.type = CU_GRAPH_NODE_TYPE_KERNEL;
+      p.kernel.func = nothing;
+      p.kernel.gridDimX = p.kernel.gridDimY = p.kernel.gridDimZ = p.kernel.blockDimX = p.kernel.blockDimY = p.kernel.blockDimZ = 1;
+    } else {
+      p.type = CU_GRAPH_NODE_TYPE_HOST;
+      p.host.fn = count_one;
+    }
+    CUgraphNode after = last;
+    CHECK(cuGraphAddNode(&last, graph, &after, nullptr, i ? 1 : 0, &p));
+  }
+  return graph;
+}
+
+static double graph_launch(int nodes, int n) {
+  CUgraph graph = chain(nodes);
+  CUgraphExec exec;
+  CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+  std::vector<double> v;
+  for (int i = 0; i < n; i++) {
+    double start = now();
+    CHECK(cuGraphLaunch(exec, stream));
+    sync();
+    v.push_back(now() - start);
+  }
+  CHECK(cuGraphExecDestroy(exec));
+  CHECK(cuGraphDestroy(graph));
+  return median(v);
+}
+
+static void CUDA_CB let_go(void *p) { delete (std::function<void()> *)p; }
+static void CUDA_CB call_it(void *p) { (*(std::function<void()> *)p)(); }
+
+// The time to add a host node, without an owner or with a closure that a user object carries, or to make and destroy graph
+// and executable as well.
+static double graph_build(int n, bool owned, bool whole) {
+  double start = now();
+  CUgraph graph;
+  CHECK(cuGraphCreate(&graph, 0));
+  CUgraphNode last = nullptr;
+  for (int i = 0; i < n; i++) {
+    CUgraphNodeParams p = {};
+    p.type = CU_GRAPH_NODE_TYPE_HOST;
+    p.host.fn = count_one;
+    if (owned) {
+      auto *closure = new std::function<void()>([] { count++; });
+      p.host.fn = call_it;
+      p.host.userData = closure;
+      CUuserObject object;
+      CHECK(cuUserObjectCreate(&object, closure, let_go, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+      CHECK(cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    }
+    CUgraphNode after = last;
+    CHECK(cuGraphAddNode(&last, graph, &after, nullptr, i ? 1 : 0, &p));
+  }
+  double built = now();
+  if (whole) {
+    CUgraphExec exec;
+    CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+    CHECK(cuGraphExecDestroy(exec));
+  }
+  CHECK(cuGraphDestroy(graph));
+  return ((whole ? now() : built) - start) / n;
+}
+
+static double graph_capture(int n) {
+  CHECK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  double start = now();
+  for (int i = 0; i < n; i++) CHECK(cuLaunchHostFunc(stream, count_one, nullptr));
+  double took = now() - start;
+  CUgraph graph;
+  CHECK(cuStreamEndCapture(stream, &graph));
+  CHECK(cuGraphDestroy(graph));
+  return took / n;
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) {
     fprintf(stderr, "usage: floor kernels.ptx\n");
@@ -143,6 +227,7 @@ int main(int argc, char **argv) {
   CHECK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
   CHECK(cuModuleLoadData(&module, ptx.c_str()));
   CHECK(cuModuleGetFunction(&spin, module, "spin"));
+  CHECK(cuModuleGetFunction(&nothing, module, "nothing"));
   char line[64];
   while (fgets(line, sizeof line, stdin)) {
     std::string what(line);
@@ -155,6 +240,13 @@ int main(int argc, char **argv) {
     char direction[16], kind[16];
     size_t n;
     if (sscanf(line, "%15s %15s %zu", direction, kind, &n) == 3) ns = copied(!strcmp(direction, "down"), kind, n);
+    if (what == "graph1\n") ns = graph_launch(1, 500);
+    if (what == "graph20\n") ns = graph_launch(20, 200);
+    if (what == "graphkernels\n") ns = graph_launch(-20, 500);
+    if (what == "graphadd\n") ns = graph_build(2000, false, false);
+    if (what == "graphown\n") ns = graph_build(2000, true, false);
+    if (what == "graphmake\n") ns = graph_build(2000, true, true);
+    if (what == "graphcapture\n") ns = graph_capture(2000);
     printf("%.1f\n", ns);
     fflush(stdout);
   }

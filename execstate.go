@@ -1,0 +1,102 @@
+package cuda
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/hostfn"
+)
+
+// execState is what an executable has beside the driver's: the functions that a launch runs, and the owners of parameters that
+// were set in it directly, which no graph has. A user object carries it: when the driver lets go of that, the executable is
+// closed, its last launch is done, and nothing of it is needed any more.
+type execState struct {
+	carried
+	ctx    *Context
+	object driver.UserObject
+
+	mu       sync.Mutex // held across a launch or an update: the driver wants one at a time
+	hosts    []hostfn.Handle
+	made     []node                // of the graph, when the executable was made of it
+	versions map[GraphNode]version // the parameters that nodes have been given
+	launches uint64
+	retiring []*owner // of former versions, which launches so far may use
+	updated  bool     // as a whole, since it was made: which node has which function is not known any more
+}
+
+// version is one node's parameters, since a number of launches.
+type version struct {
+	owner *owner
+	hosts []hostfn.Handle
+	since uint64
+}
+
+// release lets go of everything; it is called by the user object's destructor.
+func (x *execState) release() {
+	for _, v := range x.versions {
+		v.drop()
+	}
+	for _, o := range x.retiring {
+		o.release()
+	}
+	x.versions, x.retiring = nil, nil
+}
+
+func (v version) drop() {
+	if v.owner != nil {
+		v.owner.release()
+	}
+}
+
+// supersede has a version go when no launch can use it: at once if there was none since. mu is held.
+func (x *execState) supersede(v version) {
+	switch {
+	case v.owner == nil:
+	case v.since == x.launches:
+		v.owner.release()
+	default:
+		x.retiring = append(x.retiring, v.owner)
+	}
+}
+
+// launched counts a launch on s. Launches of one executable do not overlap; so when this one is done, former versions are not
+// used any more. Only then an event is recorded. mu is held.
+func (x *execState) launched(s *Stream) {
+	x.launches++
+	if len(x.retiring) == 0 {
+		return
+	}
+	c := x.ctx
+	event, err := c.events.get(c, "GraphExec.Launch")
+	if err != nil {
+		return // they go later
+	}
+	former := x.retiring
+	done := func(driver.Result) {
+		for _, o := range former {
+			o.release()
+		}
+		c.events.put(event)
+		c.drv.endings.done()
+	}
+	if r := c.drv.drv.EventRecord(c.raw, event, s.raw); r != driver.Success {
+		c.events.put(event)
+		return
+	}
+	x.retiring = nil
+	c.drv.endings.add()
+	if _, r := c.drv.drv.NotifyEvent(c.raw, event, done); r != driver.Success {
+		done(r)
+	}
+}
+
+// replace has launches run other functions in place of former ones. mu is held.
+func (x *execState) replace(former, now []hostfn.Handle) {
+	for _, h := range former {
+		if i := slices.Index(x.hosts, h); i >= 0 {
+			x.hosts = slices.Delete(x.hosts, i, i+1)
+		}
+	}
+	x.hosts = append(x.hosts, now...)
+}

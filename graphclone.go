@@ -1,0 +1,111 @@
+package cuda
+
+import "github.com/hostlaunch/cuda/internal/driver"
+
+// Clone makes a copy of g, with all that its nodes use. Needs that g has no memory allocation, memory free or conditional
+// nodes. See FindInClone for its nodes. cuGraphClone.
+func (g *Graph) Clone() (*Graph, error) {
+	const op = "Graph.Clone"
+	if err := g.begin(op); err != nil {
+		return nil, err
+	}
+	defer g.end()
+	if g.building.Load() {
+		return nil, failf(op, ErrIllegalState, "the graph is being captured into; end that first")
+	}
+	raw, r := g.ctx.drv.drv.GraphClone(g.ctx.raw, g.raw)
+	if r != driver.Success {
+		reason := ""
+		if r == driver.ErrorNotSupported {
+			reason = "a graph with memory allocation, memory free or conditional nodes cannot be cloned; build it again"
+		}
+		return nil, g.refused(op, r, "", reason)
+	}
+	clone := newGraph(g.ctx, raw, new(nodeTable))
+	g.copyNodes(clone)
+	return clone, nil
+}
+
+// copyNodes tells a clone of g what is known of g's nodes.
+func (g *Graph) copyNodes(clone *Graph) {
+	d, c := g.ctx.drv.drv, g.ctx
+	g.nodes.mu.Lock()
+	list := g.nodes.list
+	loose := g.nodes.loose
+	g.nodes.mu.Unlock()
+	clone.nodes.addLoose(loose)
+	for _, n := range list {
+		if n.raw == 0 || n.owner == nil && n.inner == nil {
+			continue
+		}
+		raw, r := d.GraphNodeFindInClone(c.raw, n.raw, clone.raw)
+		if r != driver.Success { // the node stays unknown, and so does which function is its
+			clone.nodes.addLoose(n.appendHosts(nil))
+			continue
+		}
+		copied := node{raw: raw, owner: n.owner, host: n.host, first: n.first}
+		if n.inner != nil {
+			copied.inner = &innerGraphs{hosts: n.inner.hosts}
+		}
+		clone.nodes.add(copied)
+	}
+}
+
+// FindInClone is the node of clone, which Clone made of g, that is the copy of n. cuGraphNodeFindInClone.
+func (g *Graph) FindInClone(n GraphNode, clone *Graph) (GraphNode, error) {
+	const op = "Graph.FindInClone"
+	if err := g.begin(op); err != nil {
+		return GraphNode{}, err
+	}
+	defer g.end()
+	if err := clone.acquire(op); err != nil {
+		return GraphNode{}, err
+	}
+	defer clone.res.release()
+	found, err := g.nodes.get(op, "n", n)
+	if err != nil {
+		return GraphNode{}, err
+	}
+	raw, r := g.ctx.drv.drv.GraphNodeFindInClone(g.ctx.raw, found.raw, clone.raw)
+	if r != driver.Success {
+		return GraphNode{}, g.refused(op, r, "", "clone was not made of the graph since it has n, or has lost the copy of n")
+	}
+	return clone.nodes.of(raw), nil
+}
+
+// ChildGraph is the copy of a graph that n, a child graph node of g, runs. Its nodes can be listed, and set in an executable
+// (GraphExec.SetParams); it cannot be changed. It lives as long as n. cuGraphChildGraphNodeGetGraph.
+func (g *Graph) ChildGraph(n GraphNode) (*Graph, error) {
+	const op = "Graph.ChildGraph"
+	if err := g.begin(op); err != nil {
+		return nil, err
+	}
+	defer g.end()
+	found, err := g.nodes.get(op, "n", n)
+	if err != nil {
+		return nil, err
+	}
+	d, c := g.ctx.drv.drv, g.ctx
+	if t, r := d.GraphNodeGetType(c.raw, found.raw); r != driver.Success || t != driver.NodeGraph {
+		if r != driver.Success {
+			return nil, c.result(op, r)
+		}
+		return nil, failf(op, ErrInvalidValue, "n is a %s node, not a child graph node", GraphNodeType(t))
+	}
+	if found.inner != nil && len(found.inner.graphs) > 0 {
+		return found.inner.graphs[0], nil
+	}
+	raw, r := d.GraphChildGraphNodeGetGraph(c.raw, found.raw)
+	if err := c.result(op, r); err != nil {
+		return nil, err
+	}
+	child := g.innerGraph(raw, embeddedGraph)
+	inner := &innerGraphs{graphs: []*Graph{child}}
+	if found.inner != nil {
+		inner.hosts = found.inner.hosts
+		child.nodes.addLoose(inner.hosts)
+	}
+	found.inner = inner
+	g.nodes.set(n, found)
+	return child, nil
+}

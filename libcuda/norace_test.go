@@ -1,0 +1,5 @@
+//go:build !race
+
+package libcuda
+
+const raceEnabled = false
