@@ -27,8 +27,8 @@ func rangeOf[T any](s []T) hostRange {
 //
 // On a *GraphBuilder it becomes the driver's own copy node, which copies to dst at every launch, at the driver's rate.
 //
-// T must be free of Go pointers, or it is ErrInvalidValue that names T. Further errors: ErrOutOfMemory if there is no pinned memory to
-// stage in. CONTRACT CY-01, CY-02, CY-04 to CY-09; cuMemcpyDtoHAsync.
+// T must be free of Go pointers, or it is ErrInvalidValue that names T. Further errors: ErrOutOfMemory if there is no pinned
+// memory to stage in. CONTRACT CY-01, CY-02, CY-04 to CY-10; cuMemcpyDtoHAsync.
 func CopyToHost[T any](on Queue, dst []T, src *Buffer, opts ...CopyOption) error {
 	const op = "CopyToHost"
 	o := newCopyOptions(op, opts)
@@ -43,11 +43,11 @@ func CopyToHost[T any](on Queue, dst []T, src *Buffer, opts ...CopyOption) error
 // called, and keep them until the copy has been waited for: ordinary memory is read at any time in between, and only pinned
 // memory just when the stream has come to the copy. src is kept alive meanwhile.
 //
-// A source of ordinary memory of up to 64 KiB is left to the driver, which reads it at the call. On a *GraphBuilder the copy becomes
-// the driver's own copy node, which reads src at every launch.
+// A source of ordinary memory of up to 64 KiB is left to the driver, which reads it at the call. On a *GraphBuilder the copy
+// becomes the driver's own copy node, which reads src at every launch.
 //
-// T must be free of Go pointers, or it is ErrInvalidValue that names T. Further errors: ErrOutOfMemory if there is no pinned memory to
-// stage in. CONTRACT CY-01, CY-02, CY-04 to CY-09; cuMemcpyHtoDAsync.
+// T must be free of Go pointers, or it is ErrInvalidValue that names T. Further errors: ErrOutOfMemory if there is no pinned
+// memory to stage in. CONTRACT CY-01, CY-02, CY-04 to CY-10; cuMemcpyHtoDAsync.
 func CopyToDevice[T any](on Queue, dst *Buffer, src []T, opts ...CopyOption) error {
 	const op = "CopyToDevice"
 	o := newCopyOptions(op, opts)

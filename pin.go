@@ -9,8 +9,8 @@ import (
 )
 
 // Pin page-locks the memory of s, for every context, until the PinnedBuffer is closed: copies between it and a device then go at
-// the link's speed. c is any context of the device, as in Pin(dev.Context, s). It takes the system a few dozen milliseconds for each
-// GiB, and as long again to undo, so it pays for memory that is copied more than once or twice.
+// the link's speed. c is any context of the device, as in Pin(dev.Context, s). It takes the system a few dozen milliseconds for
+// each GiB, and half as long to undo, so it pays for memory that is copied more than once or twice.
 //
 // The memory is kept alive as long. The PinnedBuffer's Bytes are s's. Memory that is pinned already, also in part, is
 // ErrHostMemoryAlreadyRegistered, an empty slice ErrInvalidValue.

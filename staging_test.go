@@ -93,8 +93,8 @@ func TestStagingVariable(t *testing.T) {
 	}
 }
 
-// TestCuts: the chunks of a copy are all of it, none is larger than a slot, those to the device begin small and those to the host end
-// small; rows are not torn unless they are longer than a slot.
+// TestCuts: the chunks of a copy are all of it, none is larger than a slot, those to the device begin small and those to the host
+// end small; rows are not torn unless they are longer than a slot.
 func TestCuts(t *testing.T) {
 	st := &staging{tune: newStagingTune()}
 	for _, n := range []uintptr{1, 4096, 1 << 20, 100<<20 + 1, 1 << 30} {

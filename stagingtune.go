@@ -22,8 +22,8 @@ type stagingTune struct {
 	// slower again, and one alone is slower than the driver's own pageable copy.
 	threads int
 	part    uintptr
-	// small is the largest source that the driver takes in at the call: it is the driver's own promise that a pageable source
-	// of up to 64 KiB is read at once and without waiting for the stream.
+	// small is the largest source that is left to the driver, which says that it reads a pageable source of up to 64 KiB at
+	// once and without waiting for the stream.
 	small uintptr
 }
 

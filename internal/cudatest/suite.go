@@ -47,7 +47,7 @@ func Cases() []Case {
 		callbackCases, attributeCases, contextCases, memOpCases,
 		managedCases, accessCases, greenCases,
 		captureCases, captureEndCases, captureBesideCases, hostNodeCases, graphNodeCases, graphLifeCases, graphChangeCases, graphCondCases,
-		stagedCases, pinnedCases,
+		stagedCases, stagedManyCases, pinnedCases,
 		reportCases, borrowCases,
 	)
 }
