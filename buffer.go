@@ -114,7 +114,7 @@ func (b *Buffer) transfer(op string, p []byte, off int64, do func(driver.DeviceP
 		return 0, nil
 	}
 	r := do(b.ptr+driver.DevicePtr(off), rangeOf(p))
-	b.ctx.drv.funcs.Observe()
+	b.ctx.drv.observe()
 	if err := b.ctx.result(op, r); err != nil {
 		return 0, err
 	}

@@ -97,14 +97,22 @@ func (c *Context) lostError(op string, r driver.Result) error {
 // ordinary goroutine: fail may be called anywhere.
 func (c *Context) fail(r driver.Result) {
 	why := c.lostError("HostLaunch", r)
+	d := c.drv
 	c.funcs.Fail(why) // before anybody can have been told that c is lost
-	if !c.failed.CompareAndSwap(0, int32(r)) {
+	natives := d.natives.sweep(&c.funcs)
+	first := c.failed.CompareAndSwap(0, int32(r))
+	if !first && len(natives) == 0 {
 		return
 	}
-	d := c.drv
 	d.reports.add()
 	go func() {
 		defer d.reports.done()
+		for _, n := range natives {
+			d.natives.endSwept(n, why)
+		}
+		if !first {
+			return
+		}
 		for _, fn := range d.funcs.Sweep(&c.funcs) {
 			d.resolve(fn, neverRan(fn, why))
 		}

@@ -23,6 +23,12 @@
 // reported, and the stream goes on. If its context fails before it runs, it never runs, and that is reported as well. See
 // [OnDone], [OnPanic] and [OnLost]. A callback ([AddCallback]) is the same but for this: it runs even then, and is told the error.
 //
+// # Compiled functions and copies of host memory
+//
+// [HostLaunchNative] queues a compiled function, `void f(void *)`, in place of a Go function: Go is not entered for it. [HostCopy]
+// copies between any two ranges of host memory, ordinary slices among them, in the same way. What they work with is kept alive
+// and where it is until they have run.
+//
 // # Graphs
 //
 // [Capture] records work instead of doing it: what a function queues on a [GraphBuilder], by the same calls as on a [Stream],

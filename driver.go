@@ -9,6 +9,7 @@ import (
 
 	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/hostfn"
+	"github.com/hostlaunch/cuda/internal/native"
 )
 
 // Driver is an opened driver: the NVIDIA driver or the software device. It holds everything made from it; there is no state
@@ -19,6 +20,7 @@ type Driver struct {
 	version Version
 
 	funcs     hostfn.Table // host functions that wait to run
+	natives   nativeCalls  // native functions that wait to run
 	notices   tally        // NotifyEvents in progress
 	reports   tally        // OnDone, OnPanic and OnLost in progress
 	hooks     hookList     // the same, by name
@@ -60,6 +62,7 @@ func NewDriver(impl driver.Driver, opts ...Option) (*Driver, error) {
 		return nil, NewError(op, r, "the driver does not tell its devices")
 	}
 	d.version, d.devices = Version(v), make([]*Device, n)
+	d.natives.drv, d.natives.ended = d, new(native.Ended)
 	impl.Attach(driver.Upcalls{HostFunc: d.runHostFunc, Lost: d.contextLost, Pending: d.pending, Log: d.logError, Callback: d.runCallback})
 	return d, nil
 }
@@ -135,6 +138,9 @@ func (d *Driver) enter(op string) error {
 	if d.calls.Add(1)&closingBit != 0 {
 		d.leave()
 		return failf(op, ErrClosed, "the Driver is closed")
+	}
+	if d.natives.ended.Any() {
+		d.natives.collect(someEnded)
 	}
 	d.drainSoon()
 	return nil
@@ -230,6 +236,7 @@ func (d *Driver) finishQuiet() {
 	}
 	<-d.funcs.Idle()
 	<-d.copies.idle()
+	d.natives.shut()
 	<-d.reports.idle()
 	d.retired.drain(false)
 	for _, r := range d.resources.all() {
@@ -245,6 +252,7 @@ func (d *Driver) finishQuiet() {
 		c.events.drain(c)
 		c.release()
 	}
+	d.natives.discard()
 	d.drv.Shut()
 	<-d.reports.idle() // of a context that failed on the way
 }
@@ -265,6 +273,9 @@ func (d *Driver) stuck() string {
 		parts = append(parts, fmt.Sprintf("host function %s of a graph, added at %s, which waits for %d runs", funcName(fn), siteName(fn.Site), times))
 		return len(parts) < most
 	})
+	if len(parts) < most {
+		parts = append(parts, d.natives.describe(most-len(parts))...)
+	}
 	if n := d.funcs.Len() - len(parts); n > 0 && len(parts) == most {
 		parts = append(parts, fmt.Sprintf("%d more host functions", n))
 	}

@@ -114,7 +114,7 @@ func (e *Event) Query() (done bool, err error) {
 	}
 	defer e.end()
 	r := e.ctx.drv.drv.EventQuery(e.ctx.raw, e.raw)
-	e.ctx.drv.funcs.Observe()
+	e.ctx.drv.observe()
 	if r == driver.ErrorNotReady {
 		return false, nil
 	}
@@ -130,7 +130,7 @@ func (e *Event) Sync() error {
 	}
 	defer e.end()
 	r := e.ctx.drv.drv.EventSynchronize(e.ctx.raw, e.raw)
-	e.ctx.drv.funcs.Observe()
+	e.ctx.drv.observe()
 	return e.ctx.result(op, r)
 }
 

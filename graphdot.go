@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/hostlaunch/cuda/internal/driver"
-	"github.com/hostlaunch/cuda/internal/hostfn"
 )
 
 // DOT writes g as a picture in Graphviz's language: each node with its type, host nodes with the name and the place of their
@@ -132,7 +131,7 @@ func (g *Graph) label(raw driver.GraphNode) nodeLabel {
 	switch t {
 	case driver.NodeHost:
 		data, _ := d.GraphHostNodeGetParams(c.raw, raw)
-		if fn, ok := c.drv.funcs.KeptFunc(hostfn.Handle(data)); ok {
+		if fn, ok := c.drv.funcs.KeptFunc(c.drv.hostOf(data)); ok {
 			label.name, label.more = funcName(fn), siteName(fn.Site)
 		}
 	case driver.NodeKernel:

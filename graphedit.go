@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"github.com/hostlaunch/cuda/internal/driver"
-	"github.com/hostlaunch/cuda/internal/hostfn"
 )
 
 // AddNode adds a node that does what p says and runs after the nodes after, which must be nodes of g, each once. A graph's node
@@ -141,7 +140,7 @@ func (t *nodeTable) identify(c *Context, n GraphNode, found node) {
 		return
 	}
 	if data, r := c.drv.drv.GraphHostNodeGetParams(c.raw, found.raw); r == driver.Success && data != 0 {
-		t.tie(n, hostfn.Handle(data))
+		t.tie(n, c.drv.hostOf(data))
 	}
 }
 

@@ -42,6 +42,7 @@ type hostOptions struct {
 	mode HostSyncMode
 	done func(error)
 
+	native   NativeFunc  // what HostLaunchNative was given, and not HostLaunch
 	callback func(error) // what AddCallback was given, and not HostLaunch
 	ctx      *Context    // of a callback
 	seq      uint64      // the callbacks' order

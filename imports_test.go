@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"internal/cudatest":    {""},
 	"internal/seamtest":    {"internal/driver"},
 	"internal/testkernels": {"softcuda"},
+	"internal/nativetest":  {"internal/native"},
 	"internal/model":       {},
 	"internal/modeltest":   {"", "internal/model"},
 	"internal/graphtest":   {""},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -83,6 +84,7 @@ func (c *Context) Close() error {
 		return err
 	}
 	defer c.drv.leave()
+	c.drv.natives.collect(math.MaxInt) // those that have run let go of what they held
 	c.drv.retired.drain(false)
 	if closed, err := c.shut(op); err != nil || !closed {
 		return err

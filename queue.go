@@ -37,6 +37,7 @@ type Queue interface {
 	Batch(ops ...MemOp) error
 
 	hostLaunch(fn func(), site uintptr, opts []HostOption) error
+	hostLaunchNative(l nativeLaunch, opts []HostOption) error
 	copyToHost(op string, dst hostRange, src *Buffer, o *copyOptions) error
 	copyToDevice(op string, dst *Buffer, src hostRange, o *copyOptions) error
 	copyRowsHost(op string, toHost bool, host hostRange, b *Buffer, r Rows, o *copyOptions) error

@@ -83,6 +83,9 @@ func funcName(fn hostfn.Func) string {
 		if o.name != "" {
 			return o.name
 		}
+		if o.native != 0 {
+			return nativeName(o.native)
+		}
 		if o.callback != nil {
 			run = reflect.ValueOf(o.callback)
 		}

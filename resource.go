@@ -64,6 +64,21 @@ func (r *resource) release() {
 	}
 }
 
+// releaseSoon is release for who must not wait for the driver: the last reference goes to the retire list.
+func (r *resource) releaseSoon() {
+	for {
+		n := r.refs.Load()
+		if n == closedBit+1 {
+			r.ctx.drv.retired.push(retired{r, true, false})
+			r.ctx.drv.drainSoon()
+			return
+		}
+		if r.refs.CompareAndSwap(n, n-1) {
+			return
+		}
+	}
+}
+
 func (r *resource) closed() bool { return r.refs.Load()&closedBit != 0 }
 
 // close forbids new references and frees the handle, now or when the last reference goes. Later calls do nothing.

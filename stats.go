@@ -16,8 +16,7 @@ type Stats struct {
 
 	ManagedBuffers, GreenContexts int
 	PinnedPools                   int
-	Copies                        int   // to and from ordinary memory, in progress
-	StagingBytes                  int64 // pinned memory that such copies go through; it stays for later ones
+	Copies                        int // to and from ordinary memory, in progress
 	ManagedBytes                  int64
 }
 
@@ -27,15 +26,16 @@ func (d *Driver) Stats() Stats {
 		return Stats{}
 	}
 	var st Stats
+	begun, running := d.natives.begun() // native functions count below as waiting until they are collected
 	for _, c := range d.allContexts() {
 		st.Waiting += d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks)
 		st.Copies += int(c.copies.Load())
-		st.StagingBytes += c.stagings.size()
 		if c.own {
 			st.Contexts++
 		}
 	}
 	st.Running = max(d.funcs.Len()-st.Waiting, 0)
+	st.Waiting, st.Running = max(st.Waiting-begun, 0), st.Running+running
 	st.HostNodes, st.UserObjects = d.funcs.KeptLen(), d.owners.slots.Len()
 	for _, r := range d.resources.all() {
 		switch r.kind {
@@ -66,4 +66,16 @@ func (d *Driver) Stats() Stats {
 		}
 	}
 	return st
+}
+
+// StagingBytes is the pinned memory that copies of ordinary memory go through now (see CopyToHost): at most 128 MiB for each
+// context, which stay for later copies. It needs no driver, so it works in host functions too.
+func (d *Driver) StagingBytes() (n int64) {
+	if d == nil {
+		return 0
+	}
+	for _, c := range d.allContexts() {
+		n += c.stagings.size()
+	}
+	return n
 }

@@ -233,7 +233,7 @@ func (s *Stream) Query() (done bool, err error) {
 	}
 	defer s.end()
 	r := s.driver().StreamQuery(s.ctx.raw, s.raw)
-	s.ctx.drv.funcs.Observe()
+	s.ctx.drv.observe()
 	if r == driver.ErrorNotReady {
 		return false, nil
 	}
@@ -250,7 +250,7 @@ func (s *Stream) Sync() error {
 	}
 	defer s.end()
 	r := s.driver().StreamSynchronize(s.ctx.raw, s.raw)
-	s.ctx.drv.funcs.Observe()
+	s.ctx.drv.observe()
 	return s.ctx.result(op, r)
 }
 

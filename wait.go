@@ -45,7 +45,7 @@ func (c *Context) await(op string, ctx context.Context, done *completion) error 
 			return endedError(op, ctx, "")
 		}
 	}
-	c.drv.funcs.Observe()
+	c.drv.observe()
 	return c.result(op, done.r)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/ffi"
+	"github.com/hostlaunch/cuda/internal/nativetest"
 )
 
 const (
@@ -116,6 +117,11 @@ func methodCases() []methodCase {
 		// A driver without sync modes.
 		{"LaunchHostFuncMode", func(d driver.Driver) any { return d.LaunchHostFuncMode(ctx, stream, 0x12345678a, 1) },
 			"cuLaunchHostFunc(stream=0x5a, data=0x12345678a, mode=1) in 0xc0", "0"},
+		// A function of no effect, with data of its own: no tag.
+		{"LaunchNativeHostFunc", func(d driver.Driver) any { return d.LaunchNativeHostFunc(ctx, stream, doesNothing, 0x12345678d, 0) },
+			"cuLaunchHostFunc(stream=0x5a, data=0x12345678d) in 0xabc", "0"},
+		{"LaunchNativeHostFunc", func(d driver.Driver) any { return d.LaunchNativeHostFunc(ctx, stream, doesNothing, 0x12345678e, 1) },
+			"cuLaunchHostFunc(stream=0x5a, data=0x12345678e, mode=1) in 0xc0", "0"},
 		{"StreamAddCallback", func(d driver.Driver) any { return d.StreamAddCallback(ctx, stream, 0x12345678b, 0) },
 			"cuStreamAddCallback(stream=0x5a, data=0x12345678b, flags=0) in 0xc0", "0"},
 		{"StreamAddCallback", func(d driver.Driver) any { return d.StreamAddCallback(ctx, stream, 0x12345678c, 4) },
@@ -178,6 +184,9 @@ func methodCases() []methodCase {
 			"cuStreamGetDevResource(stream=0x5a, type=1) in 0xc0", "{8 8 4} 0"},
 	}, slices.Concat(captureMethodCases(), graphMethodCases())...)
 }
+
+// doesNothing is a native host function.
+var doesNothing = nativetest.Func(nativetest.Note)
 
 // splitByCount splits and describes, so that what came out is seen to go in again as it was.
 func splitByCount(d driver.Driver) any {

@@ -53,6 +53,9 @@ func (nv *nvidia) GraphHostNodeGetParams(ctx driver.Context, n driver.GraphNode)
 	defer c.Free()
 	c.Args[0], c.Args[1] = uintptr(n), c.Ref(0) // a CUDA_HOST_NODE_PARAMS is two words: function and data
 	r := nv.call(c, ctx, fnGraphHostNodeGetParams, 2)
+	if r == driver.Success && c.Out[0] == uint64(ffi.CellEntry()) {
+		return c.Out[1], r
+	}
 	if fn, data := c.Out[0], c.Out[1]^nv.tag; r == driver.Success && fn == uint64(ffi.HostEntry()) && data < lowestTag {
 		return data, r
 	}

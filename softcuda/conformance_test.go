@@ -5,6 +5,7 @@ import (
 
 	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/internal/cudatest"
+	"github.com/hostlaunch/cuda/internal/nativetest"
 	"github.com/hostlaunch/cuda/internal/testkernels"
 	"github.com/hostlaunch/cuda/softcuda"
 )
@@ -20,6 +21,8 @@ func TestConformance(t *testing.T) {
 		},
 		PTX:            testkernels.PTX,
 		ConditionalPTX: testkernels.ConditionalPTX,
+		Native:         func(name string) cuda.NativeFunc { return cuda.NativeFunc(nativetest.ByName(name)) },
+		Noted:          nativetest.Noted,
 		Test:           "TestConformance",
 	})
 }

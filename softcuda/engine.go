@@ -7,7 +7,7 @@ import "github.com/hostlaunch/cuda/internal/driver"
 type op struct {
 	next  *op // in its stream
 	owner *stream
-	work  func() driver.Result // what a device operation does, without mu
+	work  func() driver.Result // what a device operation or a native host function does, without mu
 	data  uint64               // what a host function was launched with
 	kind  opKind
 	node  uint8 // of device work: the driver.NodeType that it is captured as

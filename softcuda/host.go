@@ -63,6 +63,32 @@ func (m *machine) LaunchHostFuncMode(ctx driver.Context, raw driver.Stream, data
 	return m.LaunchHostFunc(ctx, raw, data)
 }
 
+// LaunchNativeHostFunc implements driver.HostFunctions. The function is called as package native can: by way of package ffi
+// where the program links that, or else by its twin in Go.
+func (m *machine) LaunchNativeHostFunc(ctx driver.Context, raw driver.Stream, fn, data uintptr, mode uint32) driver.Result {
+	const spin = 1
+	m.mu.Lock()
+	defer m.unlock()
+	s, r := m.queueable(ctx, raw)
+	switch {
+	case r != driver.Success:
+		return r
+	case fn == 0, mode > spin:
+		return driver.ErrorInvalidValue
+	case !native.Callable(fn, data):
+		return driver.ErrorNotSupported
+	}
+	o := &op{kind: opHost, work: func() driver.Result {
+		native.Call(fn, data)
+		return driver.Success
+	}}
+	if fn == native.CellEntry() {
+		o.data = uint64(data) // for GraphHostNodeGetParams
+	}
+	m.enqueue(s, o)
+	return driver.Success
+}
+
 // StreamAddCallback implements driver.Callbacks.
 func (m *machine) StreamAddCallback(ctx driver.Context, raw driver.Stream, data uint64, flags uint32) driver.Result {
 	m.mu.Lock()
@@ -155,8 +181,12 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 		m.callbackTurn(t, o.data, driver.Success)
 		return true
 	}
+	if work := t.s.first.work; work != nil {
+		t.call, t.n = func(uint64) { work() }, 1
+		return true
+	}
 	t.call = m.up.HostFunc
-	for o := t.s.first; o != nil && o.kind == opHost && o.waits == 0 && t.n < len(t.data); o = o.next {
+	for o := t.s.first; o != nil && o.kind == opHost && o.work == nil && o.waits == 0 && t.n < len(t.data); o = o.next {
 		if t.n > 0 && o.extra != nil && o.extra.clock != nil {
 			break // what it observes is observed when it starts, and not before
 		}

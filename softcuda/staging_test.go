@@ -89,8 +89,8 @@ func TestStagedLittleMemory(t *testing.T) {
 		if !bytes.Equal(src, dst) {
 			t.Errorf("%d bytes of memory: the bytes differ", c.memory)
 		}
-		if st := d.Stats(); st.Copies != 0 || st.StagingBytes > int64(c.memory) {
-			t.Errorf("%d bytes of memory: %d copies, ring of %d", c.memory, st.Copies, st.StagingBytes)
+		if n, ring := d.Stats().Copies, d.StagingBytes(); n != 0 || ring > int64(c.memory) {
+			t.Errorf("%d bytes of memory: %d copies, ring of %d", c.memory, n, ring)
 		}
 		check(t, d.Close())
 	}

@@ -167,7 +167,7 @@ func (c *copies) more() error {
 			return err
 		}
 	}
-	fmt.Printf("pinned memory of the ring: %d MiB\n", c.dev.Driver().Stats().StagingBytes>>20)
+	fmt.Printf("pinned memory of the ring: %d MiB\n", c.dev.Driver().StagingBytes()>>20)
 	return nil
 }
 

@@ -22,6 +22,11 @@ type Config struct {
 	OpenChecked func(...cuda.Option) (*cuda.Driver, error)
 	// PTX are those kernels.
 	PTX []byte
+	// Native is a function of internal/nativetest by its name: "add", "append", "note", "hold" or "sum". Noted is nativetest's.
+	Native func(name string) cuda.NativeFunc
+	Noted  func() (data uintptr, times int)
+	// Callback makes a C function `void f(void *)` that calls fn, in a program that can call C. It stays for good.
+	Callback func(fn func()) cuda.NativeFunc
 	// ConditionalPTX are kernels that set conditions of graphs, which drivers before CUDA 12.3 cannot load.
 	ConditionalPTX []byte
 	// Test is the name of the test that calls Run, for cases that need a process of their own.
@@ -47,6 +52,7 @@ func Cases() []Case {
 		callbackCases, attributeCases, contextCases, memOpCases,
 		managedCases, accessCases, greenCases,
 		captureCases, captureEndCases, captureBesideCases, hostNodeCases, graphNodeCases, graphLifeCases, graphChangeCases, graphCondCases,
+		nativeCases, hostCopyCases,
 		stagedCases, stagedManyCases, pinnedCases,
 		reportCases, borrowCases,
 	)
@@ -65,7 +71,10 @@ func required() int {
 }
 
 // Run runs the whole suite.
-func Run(t *testing.T, cfg Config) {
+func Run(t *testing.T, cfg Config) { RunSome(t, cfg, func(Case) bool { return true }) }
+
+// RunSome runs the cases that which picks.
+func RunSome(t *testing.T, cfg Config, which func(Case) bool) {
 	// Lazily loaded kernels would be loaded at their first launch, which can wait for a host function that runs.
 	t.Setenv("CUDA_MODULE_LOADING", "EAGER")
 	if runChild(t, cfg) {
@@ -73,6 +82,9 @@ func Run(t *testing.T, cfg Config) {
 	}
 	b := newBoard(t, cfg)
 	for _, c := range Cases() {
+		if !which(c) {
+			continue
+		}
 		t.Run(c.ID+"/"+c.Name, func(t *testing.T) {
 			t.Cleanup(func() {
 				if t.Failed() {
@@ -112,4 +124,10 @@ func runCase(t *testing.T, cfg Config, c Case, b *board) {
 	before := takeCensus(d)
 	t.Run("run", func(t *testing.T) { c.Run(&T{T: t, board: b, cfg: cfg}) })
 	before.compare(t, d)
+}
+
+// Native reports whether c is about native host functions or HostCopy.
+func (c Case) Native() bool {
+	is := func(other Case) bool { return c.ID == other.ID && c.Name == other.Name }
+	return slices.ContainsFunc(nativeCases, is) || slices.ContainsFunc(hostCopyCases, is)
 }

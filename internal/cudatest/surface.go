@@ -103,6 +103,7 @@ var notOfEveryCall = map[string]string{
 	"Driver.DeviceCount":     noDriver,
 	"Driver.Name":            noDriver,
 	"Driver.Stats":           noDriver,
+	"Driver.StagingBytes":    noDriver,
 	"Driver.Version":         noDriver,
 }
 

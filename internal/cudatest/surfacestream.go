@@ -12,9 +12,12 @@ func laterCalls(t *T, s, other *cuda.Stream) map[string]func() error {
 	}
 	t.Cleanup(block.Release)
 	row := cuda.Rows{Width: 64, Height: 1}
+	host := cuda.HostSlice(make([]byte, 8))
 	nothing := func(error) { t.Error("a refused callback ran") }
 	return map[string]func() error{
 		"AddCallback":                      func() error { return cuda.AddCallback(other, nothing) },
+		"HostLaunchNative":                 func() error { return cuda.HostLaunchNative(other, t.native("note"), cuda.NativeData{}) },
+		"HostCopy":                         func() error { return cuda.HostCopy(other, host, host) },
 		"Stream.SynchronizationPolicy":     func() error { _, err := s.SynchronizationPolicy(); return err },
 		"Stream.SetSynchronizationPolicy":  func() error { return s.SetSynchronizationPolicy(cuda.SyncAuto) },
 		"Stream.SetPriority":               func() error { return s.SetPriority(0) },

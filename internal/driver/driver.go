@@ -186,4 +186,8 @@ type HostFunctions interface {
 	LaunchHostFunc(ctx Context, s Stream, data uint64) Result
 	// LaunchHostFuncMode is LaunchHostFunc with a sync mode (cuLaunchHostFunc of CUDA 13.2). A driver without it ignores the mode.
 	LaunchHostFuncMode(ctx Context, s Stream, data uint64, mode uint32) Result
+	// LaunchNativeHostFunc queues a call of the C function `void fn(void *data)`, with a sync mode or 0. The memory at data stays
+	// as long as the driver may make the call. A driver that cannot call C in this program, and knows no twin of fn (package
+	// native), gives ErrorNotSupported.
+	LaunchNativeHostFunc(ctx Context, s Stream, fn, data uintptr, mode uint32) Result
 }

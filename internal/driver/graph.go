@@ -158,7 +158,8 @@ type Graphs interface {
 	GraphAddDependencies(ctx Context, g Graph, from, to []GraphNode, edges []EdgeData) Result
 	GraphRemoveDependencies(ctx Context, g Graph, from, to []GraphNode, edges []EdgeData) Result
 	GraphChildGraphNodeGetGraph(Context, GraphNode) (Graph, Result)
-	// GraphHostNodeGetParams gives the data of a host node of this library's; 0 for any other.
+	// GraphHostNodeGetParams gives the data of a host node of this library's, be its function Upcalls.HostFunc or
+	// native.CellEntry; 0 for any other.
 	GraphHostNodeGetParams(Context, GraphNode) (data uint64, r Result)
 	GraphKernelNodeGetParams(Context, GraphNode) (f Function, grid, block [3]uint32, r Result)
 	// FuncGetName needs CUDA 12.3.

@@ -9,19 +9,38 @@ import (
 	"github.com/hostlaunch/cuda/internal/native"
 )
 
-var awaits = sync.Pool{New: func() any { return new(native.Await) }}
+// copyCall is what a native copy is called with, behind a wait or not.
+type copyCall struct {
+	await native.Await
+	args  native.CopyArgs
+}
 
-// Await waits, for so many looks at most, until word has come to n, counted cyclically, and then calls the C function at fn with
-// data, unless fn is 0. It reports false if it has given up. No P is held meanwhile, so that neither GOMAXPROCS nor the garbage
-// collector has a part in it.
-func Await(word *uint32, n uint32, looks uint64, fn uintptr, data unsafe.Pointer) bool {
-	a := awaits.Get().(*native.Await)
-	defer awaits.Put(a)
-	*a = native.Await{Word: uintptr(unsafe.Pointer(word)), Value: n, Tries: looks, Fn: fn, Data: uintptr(data)}
+var copyCalls = sync.Pool{New: func() any { return new(copyCall) }}
+
+// Memcpy copies as native.Copy does. No P is held meanwhile, so that neither GOMAXPROCS nor the garbage collector has a part in
+// it. From streamFrom bytes on it writes past the caches.
+func Memcpy(dst, src unsafe.Pointer, n, streamFrom uintptr) {
+	MemcpyAfter(nil, 0, 0, dst, src, n, streamFrom)
+}
+
+// MemcpyAfter is Memcpy, but that it first waits, for so many looks at most, until word has come to value, counted cyclically.
+// It reports false if it has given up, and then nothing was copied. With a nil word it does not wait.
+func MemcpyAfter(word *uint32, value uint32, looks uint64, dst, src unsafe.Pointer, n, streamFrom uintptr) bool {
+	m := copyCalls.Get().(*copyCall)
+	defer copyCalls.Put(m)
+	m.args = native.CopyArgs{Dst: uintptr(dst), Src: uintptr(src), N: n, StreamFrom: streamFrom}
 	c := NewCall()
 	defer c.Free()
-	c.Keep[0], c.Keep[1] = unsafe.Pointer(a), data
-	c.Args[0] = uintptr(unsafe.Pointer(a))
+	c.Keep = [...]unsafe.Pointer{unsafe.Pointer(m), dst, src}
+	if word == nil {
+		c.Args[0] = uintptr(unsafe.Pointer(&m.args))
+		c.Do(nil, 0, native.CopyFunc(), 1)
+		return true
+	}
+	m.await = native.Await{
+		Word: uintptr(unsafe.Pointer(word)), Value: value, Tries: looks, Fn: native.CopyFunc(), Data: uintptr(unsafe.Pointer(&m.args)),
+	}
+	c.Args[0] = uintptr(unsafe.Pointer(&m.await))
 	c.Do(nil, 0, native.AwaitFunc(), 1)
-	return a.Tries > 0
+	return m.await.Tries > 0
 }

@@ -6,6 +6,8 @@
 // one of two fixed C functions ([HostEntry], [StatusEntry]), which find the Go
 // function by a tag in the 64 bits of data that C passes ([Receive]). Neither
 // direction allocates, and no C function is made per call or per callback.
+// Programs that link this package can call native host functions by way of
+// package native (native.Call).
 //
 // There are two builds of the same API. With cgo (the default where there is a
 // C compiler) the crossing is a small C function and the entries are exported

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/hostlaunch/cuda/internal/native"
 )
 
 // counting returns the data of a host function that counts its calls.
@@ -26,8 +28,8 @@ func TestEntryFromOneThread(t *testing.T) {
 
 func TestEntryFromManyThreads(t *testing.T) {
 	data, calls := counting(t)
-	call(t, "call_threads", HostEntry(), data, 500, 2*insideSlots)
-	if n := calls.Load(); n != 500*2*insideSlots {
+	call(t, "call_threads", HostEntry(), data, 500, 2*native.MarkSlots)
+	if n := calls.Load(); n != 500*2*native.MarkSlots {
 		t.Errorf("%d calls", n)
 	}
 	checkNobodyInside(t)

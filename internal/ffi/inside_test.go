@@ -5,19 +5,21 @@ package ffi
 import (
 	"sync"
 	"testing"
+
+	"github.com/hostlaunch/cuda/internal/native"
 )
 
 // checkNobodyInside checks that no mark has been left.
 func checkNobodyInside(t *testing.T) {
 	t.Helper()
-	if n := inside.excess.Load(); n != 0 || len(inside.byThread) != 0 {
-		t.Errorf("%d entries on %d threads are marked beside the slots", n, len(inside.byThread))
+	if n := excess.n.Load(); n != 0 || len(excess.byThread) != 0 {
+		t.Errorf("%d entries on %d threads are marked beside the slots", n, len(excess.byThread))
 	}
-	for i := range inside.slots {
-		if inside.slots[i].Load() != 0 {
-			t.Errorf("slot %d is taken", i)
-		}
+	slot := native.Mark(1)
+	if slot != 0 {
+		t.Errorf("%d slots are taken", slot)
 	}
+	native.Unmark(slot)
 }
 
 func TestInside(t *testing.T) {
@@ -70,7 +72,7 @@ func TestInsideOutlastsNestedEntry(t *testing.T) {
 
 // More threads are inside at once than there are slots, while others ask.
 func TestInsideOnMoreThreadsThanSlots(t *testing.T) {
-	const threads = 2*insideSlots + 3
+	const threads = 2*native.MarkSlots + 3
 	var arrived sync.WaitGroup
 	arrived.Add(threads)
 	release := make(chan struct{})

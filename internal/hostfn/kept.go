@@ -18,18 +18,69 @@ type keptTable struct {
 
 type keptFunc struct {
 	Slot
-	fn  Func
-	due atomic.Int64 // runs expected and not started
+	fn      Func
+	runs    Runs
+	own     dueRuns // for runs
+	dropped func()  // if not nil, called by Drop
+}
+
+// Runs counts the runs of a kept function that are expected and not started.
+type Runs interface {
+	Expect()
+	Take() bool // one of them, so that nobody else does; false: there is none
+	Due() int
+}
+
+// dueRuns are the Runs of a function of this table's own.
+type dueRuns struct{ n atomic.Int64 }
+
+func (r *dueRuns) Expect()  { r.n.Add(1) }
+func (r *dueRuns) Due() int { return int(r.n.Load()) }
+func (r *dueRuns) Take() bool {
+	for {
+		n := r.n.Load()
+		if n == 0 {
+			return false
+		}
+		if r.n.CompareAndSwap(n, n-1) {
+			return true
+		}
+	}
 }
 
 // Keep puts a function in the table that stays until Drop, and can run many times, several at once. It returns 0 if there
 // are 16 million.
 func (t *Table) Keep(fn Func) Handle {
-	h := t.kept.slots.Put(&keptFunc{fn: fn})
+	k := &keptFunc{fn: fn}
+	k.runs = &k.own
+	return t.keep(k)
+}
+
+// KeepRuns is Keep for a function that is not started through the table: whoever runs it takes the run from runs, and tells of
+// its end with EndRuns. Drop calls dropped.
+func (t *Table) KeepRuns(fn Func, runs Runs, dropped func()) Handle {
+	return t.keep(&keptFunc{fn: fn, runs: runs, dropped: dropped})
+}
+
+func (t *Table) keep(k *keptFunc) Handle {
+	h := t.kept.slots.Put(k)
 	if h == 0 {
 		return 0
 	}
 	return Handle(h | keptBit)
+}
+
+// ExpectRun counts a run of g that is neither of the table's own functions nor of a kept one. EndRuns must follow.
+func (t *Table) ExpectRun(g *Group) {
+	g.due.Add(1)
+	t.kept.open.Add(1)
+}
+
+// EndRuns counts the end of n runs of g that were expected and not started through the table.
+func (t *Table) EndRuns(g *Group, n int) {
+	g.due.Add(int64(-n))
+	t.kept.open.Add(int64(-n))
+	t.kept.ended.Add(uint64(n))
 }
 
 // Drop takes out a function that Keep put in. Its runs that are due will not happen: it returns how many.
@@ -38,10 +89,14 @@ func (t *Table) Drop(h Handle) (fn Func, due int) {
 	if k == nil {
 		return Func{}, 0
 	}
-	left := k.due.Swap(0)
-	k.fn.Group.due.Add(-left)
-	t.kept.open.Add(-left)
-	return k.fn, int(left)
+	for k.begin() {
+		t.kept.open.Add(-1)
+		due++
+	}
+	if k.dropped != nil {
+		k.dropped()
+	}
+	return k.fn, due
 }
 
 // KeptLen is how many functions Keep put in that Drop has not taken out.
@@ -64,8 +119,8 @@ func (t *Table) Expect(h Handle) bool {
 	if k == nil || k.fn.Group.closed {
 		return false
 	}
-	k.due.Add(1)
 	k.fn.Group.due.Add(1)
+	k.runs.Expect()
 	t.kept.open.Add(1)
 	return true
 }
@@ -101,16 +156,11 @@ func (t *Table) keptFunc(h Handle) *keptFunc {
 
 // begin takes a run that is due.
 func (k *keptFunc) begin() bool {
-	for {
-		n := k.due.Load()
-		if n == 0 {
-			return false
-		}
-		if k.due.CompareAndSwap(n, n-1) {
-			k.fn.Group.due.Add(-1)
-			return true
-		}
+	if !k.runs.Take() {
+		return false
 	}
+	k.fn.Group.due.Add(-1)
+	return true
 }
 
 // sweepKept takes the runs of g's kept functions that are due, and returns a function for each. g is closed.
@@ -130,7 +180,7 @@ func (t *Table) sweepKept(g *Group) (fns []Func) {
 // EachDue calls visit for each kept function that is due to run, until it returns false.
 func (t *Table) EachDue(visit func(fn Func, times int) bool) {
 	t.kept.slots.Each(func(_ uint64, k *keptFunc) bool {
-		n := int(k.due.Load())
+		n := k.runs.Due()
 		return n == 0 || visit(k.fn, n)
 	})
 }

@@ -1,5 +1,7 @@
 // Package native holds the few assembly routines that the rest of the module
-// needs: who called, on which thread.
+// needs: who called, on which thread; the copy of host memory; and the way by
+// which a driver's thread runs a native host function and tells of its end
+// without entering Go (Cell).
 //
 // It uses no cgo and imports nothing but the standard library, so every build
 // may import it. Where a routine has no assembly for an architecture, portable

@@ -218,6 +218,21 @@ int call_status(status_function *f, void *stream, int status, void *data) {
 	return pthread_join(id, 0);
 }
 
+// Native host functions
+
+// misaligned counts the calls of aligned_add with a stack that C does not expect, and is there for good.
+static _Atomic int misaligned;
+
+// aligned_add adds 1 to the counter, and uses vectors on its stack, as compilers do.
+void aligned_add(void *data) {
+	if (!aligned()) misaligned++;
+	volatile double x[8] __attribute__((aligned(64))) = {1, 2, 3, 4};
+	x[7] = x[0] + x[1];
+	__atomic_fetch_add((u64 *)data, 1, __ATOMIC_SEQ_CST);
+}
+
+int misaligned_calls(void) { return misaligned; }
+
 // Benchmarks
 
 __attribute__((noinline)) int nop(u64 a, u64 b, u64 c) {
