@@ -89,9 +89,12 @@ func TestStagedLittleMemory(t *testing.T) {
 		if !bytes.Equal(src, dst) {
 			t.Errorf("%d bytes of memory: the bytes differ", c.memory)
 		}
-		if n, ring := d.Stats().Copies, d.StagingBytes(); n != 0 || ring > int64(c.memory) {
-			t.Errorf("%d bytes of memory: %d copies, ring of %d", c.memory, n, ring)
+		if ring := d.StagingBytes(); ring > int64(c.memory) {
+			t.Errorf("%d bytes of memory: a ring of %d", c.memory, ring)
 		}
 		check(t, d.Close())
+		if n := d.Stats().Copies; n != 0 {
+			t.Errorf("%d bytes of memory: %d copies are left", c.memory, n)
+		}
 	}
 }

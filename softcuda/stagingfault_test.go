@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/hostlaunch/cuda"
@@ -97,8 +98,10 @@ func TestStagedRefusedInTheMiddle(t *testing.T) {
 		if !bytes.Equal(src, dst) {
 			t.Errorf("after %s: the bytes differ", what)
 		}
-		if st := d.Stats(); st.Copies != 0 {
-			t.Errorf("after %s: %d copies are in progress", what, st.Copies)
+		for deadline := time.Now().Add(5 * time.Second); d.Stats().Copies != 0; time.Sleep(100 * time.Microsecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("after %s: %d copies are in progress", what, d.Stats().Copies)
+			}
 		}
 	}
 	good("nothing")

@@ -69,9 +69,7 @@ func stagedStreams(t *T) {
 	callers.Wait()
 	close(stop)
 	collects.Wait()
-	if held := t.Driver.StagingBytes(); held > ringBound {
-		t.Errorf("%d bytes are held", held)
-	}
+	t.ringAtRest()
 }
 
 // stagedCallers: several goroutines may queue copies on one stream at once.
@@ -135,11 +133,7 @@ func stagedShare(t *T) {
 	for range 3 {
 		queuedOn(t, list, bufs, cuda.Staging(pool))()
 	}
-	if b, ok, err := pool.TryGet(pool.Len()); err != nil || !ok {
-		t.Errorf("the pool is not free again: %v, %v", ok, err)
-	} else {
-		b.Release()
-	}
+	t.freeAgain(pool)
 }
 
 // stagedSameSlots has a stream that comes to its copy at once share the slots of one that comes late.
@@ -282,7 +276,7 @@ func stagedLost(t *T) {
 	if d := time.Since(start); d > faultDelay+time.Second {
 		t.Errorf("it took %v", d)
 	}
-	t.Eventually("no copy is in progress", func() bool { return t.Driver.Stats().Copies == 0 })
+	t.ringAtRest()
 	t.Is(cuda.CopyToHost(other, make([]byte, n), b, told), cuda.ErrDeviceLost)
 	if len(ends) > 0 {
 		t.Error("told twice")
@@ -325,7 +319,5 @@ func stagedManyStreams(t *T) {
 	check := queuedOn(t, list, bufs)
 	g.Open()
 	check()
-	if n, held := t.Driver.Stats().Copies, t.Driver.StagingBytes(); held > ringBound || n != 0 {
-		t.Errorf("%d bytes are held, %d copies are in progress", held, n)
-	}
+	t.ringAtRest()
 }
