@@ -3,6 +3,7 @@ package cuda
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -130,4 +131,35 @@ func cutAll(t *testing.T, st *staging, l *lease, job *stagedCopy) (sizes []uintp
 		off, sizes = off+n, append(sizes, n)
 	}
 	return sizes
+}
+
+// TestBell: a worker that sleeps, since the copies there are have long been waiting, wakes for what is added.
+func TestBell(t *testing.T) {
+	st := &staging{bell: make(chan struct{}, 1), workers: 1, pausing: 1}
+	woken := make(chan bool, 1)
+	go func() { woken <- st.pause(time.Hour) }()
+	st.mu.Lock()
+	st.hire()
+	st.mu.Unlock()
+	select {
+	case added := <-woken:
+		if !added || st.pausing != 0 {
+			t.Errorf("added %v, %d pause", added, st.pausing)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it sleeps on")
+	}
+}
+
+// TestPendingCopies: a driver that looks for failures only while something is pending is told of copies too.
+func TestPendingCopies(t *testing.T) {
+	s := refusingStream(t, &refusing{})
+	s.ctx.copies.Add(1)
+	if n := s.ctx.drv.pending(s.ctx.raw); n != 1 {
+		t.Errorf("%d are pending, want the copy", n)
+	}
+	s.ctx.copies.Add(-1)
+	if n := s.ctx.drv.pending(s.ctx.raw); n != 0 {
+		t.Errorf("%d are pending", n)
+	}
 }
