@@ -53,19 +53,19 @@ func (b *GraphBuilder) CopyBuffer(dst, src *Buffer) error {
 }
 
 // copyToHost implements Queue.
-func (b *GraphBuilder) copyToHost(op string, dst hostRange, src *Buffer) error {
+func (b *GraphBuilder) copyToHost(op string, dst hostRange, src *Buffer, o *copyOptions) error {
 	if _, err := b.building(op); err != nil {
 		return err
 	}
-	return b.stream.copyToHost(op, dst, src)
+	return b.stream.copyToHost(op, dst, src, o)
 }
 
 // copyToDevice implements Queue.
-func (b *GraphBuilder) copyToDevice(op string, dst *Buffer, src hostRange) error {
+func (b *GraphBuilder) copyToDevice(op string, dst *Buffer, src hostRange, o *copyOptions) error {
 	if _, err := b.building(op); err != nil {
 		return err
 	}
-	return b.stream.copyToDevice(op, dst, src)
+	return b.stream.copyToDevice(op, dst, src, o)
 }
 
 // Record has e mark the place in the graph where b stands, for WaitEvent of a builder or stream that is to join the capture

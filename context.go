@@ -33,6 +33,9 @@ type Context struct {
 	callbackSeq atomic.Uint64 // numbers them, to run in their order those that a driver leaves
 	memOps      memOpSupport
 
+	copies   atomic.Int64 // staged copies in progress
+	stagings stagingList  // what they go through
+
 	own  bool         // made by NewContext
 	uses atomic.Int64 // of an own context: calls in progress, and closedBit once it is closed
 }
@@ -113,6 +116,7 @@ func (c *Context) fail(r driver.Result) {
 		for _, fn := range d.funcs.Sweep(&c.funcs) {
 			d.resolve(fn, neverRan(fn, why))
 		}
+		c.stagings.fail(c.lostError("copy", r))
 		c.failCallbacks(r)
 	}()
 }

@@ -19,29 +19,42 @@ func rangeOf[T any](s []T) hostRange {
 	return hostRange{unsafe.Pointer(unsafe.SliceData(s)), uintptr(len(s)) * unsafe.Sizeof(zero)}
 }
 
-// CopyToHost queues a copy from src to dst, which must be of src's size in bytes. dst may be ordinary Go memory or a
-// PinnedBuffer's. It is in stream order; read dst only after the copy has been waited for. On the NVIDIA driver a copy to
-// ordinary memory may make the caller wait for it.
+// CopyToHost queues a copy from src to dst, which must be of src's size in bytes. dst may be any slice: of pinned memory
+// (AllocPinned, Pin) the copy engine writes it directly; to ordinary memory the copy goes through pinned memory of the library,
+// in chunks, by several goroutines. Either way it is in stream order and CopyToHost returns at once, also when the stream is
+// busy: later work of the stream, Sync and events wait until the last byte is in dst. Read dst only after one of them, and do
+// not touch it before. dst is kept alive meanwhile.
 //
-// T must be free of Go pointers, or it is ErrInvalidValue that names T. CONTRACT CY-01, CY-02, CY-09; cuMemcpyDtoHAsync.
-func CopyToHost[T any](on Queue, dst []T, src *Buffer) error {
+// On a *GraphBuilder it becomes the driver's own copy node, which copies to dst at every launch, at the driver's rate.
+//
+// T must be free of Go pointers, or it is ErrInvalidValue that names T. Further errors: ErrOutOfMemory if there is no pinned
+// memory to stage in. CONTRACT CY-01, CY-02, CY-04 to CY-10; cuMemcpyDtoHAsync.
+func CopyToHost[T any](on Queue, dst []T, src *Buffer, opts ...CopyOption) error {
 	const op = "CopyToHost"
+	o := newCopyOptions(op, opts)
 	if err := checkCopy[T](op, on); err != nil {
 		return err
 	}
-	return on.copyToHost(op, rangeOf(dst), src)
+	return on.copyToHost(op, rangeOf(dst), src, o)
 }
 
-// CopyToDevice queues a copy from src to dst, which must be of src's size in bytes. src may be ordinary Go memory or a
-// PinnedBuffer's. It is in stream order; src may be written again only after the copy has been waited for.
+// CopyToDevice queues a copy from src to dst, which must be of src's size in bytes. src may be any slice, as for CopyToHost. It
+// is in stream order and returns at once, also when the stream is busy. src must have its contents when CopyToDevice is
+// called, and keep them until the copy has been waited for: ordinary memory is read at any time in between, and only pinned
+// memory just when the stream has come to the copy. src is kept alive meanwhile.
 //
-// T must be free of Go pointers, or it is ErrInvalidValue that names T. CONTRACT CY-01, CY-02, CY-09; cuMemcpyHtoDAsync.
-func CopyToDevice[T any](on Queue, dst *Buffer, src []T) error {
+// A source of ordinary memory of up to 64 KiB is left to the driver, which reads it at the call. On a *GraphBuilder the copy
+// becomes the driver's own copy node, which reads src at every launch.
+//
+// T must be free of Go pointers, or it is ErrInvalidValue that names T. Further errors: ErrOutOfMemory if there is no pinned
+// memory to stage in. CONTRACT CY-01, CY-02, CY-04 to CY-10; cuMemcpyHtoDAsync.
+func CopyToDevice[T any](on Queue, dst *Buffer, src []T, opts ...CopyOption) error {
 	const op = "CopyToDevice"
+	o := newCopyOptions(op, opts)
 	if err := checkCopy[T](op, on); err != nil {
 		return err
 	}
-	return on.copyToDevice(op, dst, rangeOf(src))
+	return on.copyToDevice(op, dst, rangeOf(src), o)
 }
 
 func checkCopy[T any](op string, on Queue) error {
@@ -80,47 +93,118 @@ func pointerIn(t reflect.Type) string {
 }
 
 // copyToHost implements Queue.
-func (s *Stream) copyToHost(op string, dst hostRange, src *Buffer) error {
-	return s.copyHost(op, "src", src, "dst", dst, func() driver.Result {
-		return s.driver().MemcpyDtoHAsync(s.ctx.raw, dst.ptr, src.ptr, dst.n, s.raw)
-	})
+func (s *Stream) copyToHost(op string, dst hostRange, src *Buffer, o *copyOptions) error {
+	if err := s.beginCopy(op, "src", src, "dst", dst, o); err != nil {
+		return err
+	}
+	defer s.endCopy(src)
+	d := s.driver()
+	return s.copyHost(op, true, line(dst), o, func(p unsafe.Pointer, off, n uintptr) driver.Result {
+		return d.MemcpyDtoHAsync(s.ctx.raw, p, src.ptr+driver.DevicePtr(off), n, s.raw)
+	}, src.res)
 }
 
 // copyToDevice implements Queue.
-func (s *Stream) copyToDevice(op string, dst *Buffer, src hostRange) error {
-	return s.copyHost(op, "dst", dst, "src", src, func() driver.Result {
-		return s.driver().MemcpyHtoDAsync(s.ctx.raw, dst.ptr, src.ptr, src.n, s.raw)
-	})
+func (s *Stream) copyToDevice(op string, dst *Buffer, src hostRange, o *copyOptions) error {
+	if err := s.beginCopy(op, "dst", dst, "src", src, o); err != nil {
+		return err
+	}
+	defer s.endCopy(dst)
+	d := s.driver()
+	return s.copyHost(op, false, line(src), o, func(p unsafe.Pointer, off, n uintptr) driver.Result {
+		return d.MemcpyHtoDAsync(s.ctx.raw, dst.ptr+driver.DevicePtr(off), p, n, s.raw)
+	}, dst.res)
 }
 
-func (s *Stream) copyHost(op, bufName string, b *Buffer, hostName string, host hostRange, queue func() driver.Result) error {
+// beginCopy takes s and b into use for a copy, and checks that the sizes match; endCopy must follow if it returns nil.
+func (s *Stream) beginCopy(op, bufName string, b *Buffer, hostName string, host hostRange, o *copyOptions) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}
-	defer s.end()
 	if err := b.acquire(op, bufName, s.ctx); err != nil {
+		s.end()
 		return err
 	}
-	defer b.res.release()
-	if uintptr(b.n) != host.n {
-		return failf(op, ErrInvalidValue, "%s has %d bytes and %s %d; they must be equal (see Buffer.Slice)", hostName, host.n, bufName, b.n)
+	err := o.check(op, s)
+	if err == nil && uintptr(b.n) != host.n {
+		err = failf(op, ErrInvalidValue, "%s has %d bytes and %s %d; they must be equal (see Buffer.Slice)", hostName, host.n, bufName, b.n)
 	}
-	if host.n == 0 {
-		return nil
+	if err != nil {
+		s.endCopy(b)
 	}
-	c := s.capture()
-	r := queue()
-	if r == driver.Success {
-		c.keep(b.res)
-		c.keepMemory(host)
-	}
-	if r == driver.Success && s.ctx.pageable && c == nil {
-		r = s.driver().StreamSynchronize(s.ctx.raw, s.raw)
-	}
-	return s.ctx.result(op, r)
+	return err
 }
 
-// CopyBuffer queues a copy from src to dst. cuMemcpyDtoDAsync.
+func (s *Stream) endCopy(b *Buffer) {
+	b.res.release()
+	s.end()
+}
+
+// copyHost queues a copy between a device and host memory, in the way that suits the memory: by move at once for the driver's
+// own copy, or staged. dev is the device's end.
+func (s *Stream) copyHost(op string, toHost bool, host rows, o *copyOptions, move deviceSide, dev *resource) error {
+	if host.bytes() == 0 {
+		return s.copyNothing(op, o)
+	}
+	capturing := s.isCapturing()
+	pinned := s.ctx.drv.pinned.find(host.span())
+	st := s.ctx.stagingOf(o)
+	small := !toHost && host.n == 1 && host.width <= st.tune.small
+	if !capturing && pinned == nil && !(o != nil && o.direct) && !(small && !s.ctx.pageable) {
+		return s.stage(op, st, toHost, host, o, move)
+	}
+	c := s.capture()
+	r := move(host.ptr, 0, host.bytes())
+	if r == driver.Success {
+		c.keep(dev)
+		c.keepMemory(host.span())
+	}
+	if r == driver.Success && s.ctx.pageable && pinned == nil && !capturing {
+		r = s.driver().StreamSynchronize(s.ctx.raw, s.raw)
+	}
+	if r != driver.Success {
+		return s.ctx.result(op, r)
+	}
+	return s.tellCopied(op, host, o)
+}
+
+// copyNothing is a copy of no bytes: it is in its place of the stream all the same, if somebody is to be told.
+func (s *Stream) copyNothing(op string, o *copyOptions) error { return s.tellCopied(op, rows{}, o) }
+
+// tellCopied has o told when the copy that was queued last on s is done.
+func (s *Stream) tellCopied(op string, host rows, o *copyOptions) error {
+	if !o.told() {
+		return nil
+	}
+	done, d, c := o.progress(host.bytes()), s.ctx.drv, s.ctx
+	raw, err := c.events.get(c, op)
+	if err != nil {
+		return err
+	}
+	if err := c.result(op, s.driver().EventRecord(c.raw, raw, s.raw)); err != nil {
+		c.events.put(raw)
+		return err
+	}
+	d.notices.add()
+	_, r := d.drv.NotifyEvent(c.raw, raw, func(r driver.Result) {
+		defer d.notices.done()
+		c.events.put(raw)
+		if r == driver.Success {
+			done.Add(int64(host.bytes()))
+		}
+		if o.done != nil {
+			err := c.result(op, r)
+			d.report("CopyDone", o.about(), func() { o.done(err) })
+		}
+	})
+	if r != driver.Success {
+		c.events.put(raw)
+		d.notices.done()
+	}
+	return c.result(op, r)
+}
+
+// CopyBuffer queues a copy from src to dst, which may be of different contexts and devices. cuMemcpyDtoDAsync, cuMemcpyPeerAsync.
 func (s *Stream) CopyBuffer(dst, src *Buffer) error {
 	return s.copyBuffer("Stream.CopyBuffer", dst, src)
 }
@@ -141,12 +225,15 @@ func (s *Stream) copyBuffer(op string, dst, src *Buffer) error {
 	if dst.n != src.n {
 		return failf(op, ErrInvalidValue, "dst has %d bytes and src %d; they must be equal (see Buffer.Slice)", dst.n, src.n)
 	}
-	if dst.ptr < src.ptr+driver.DevicePtr(src.n) && src.ptr < dst.ptr+driver.DevicePtr(dst.n) {
-		return failf(op, ErrInvalidValue, "dst and src overlap; copy through a third buffer")
-	}
 	if dst.n == 0 {
 		return nil
 	}
+	if dst.ptr < src.ptr+driver.DevicePtr(src.n) && src.ptr < dst.ptr+driver.DevicePtr(dst.n) {
+		return failf(op, ErrInvalidValue, "dst and src overlap; copy through a third buffer")
+	}
 	s.capture().keep(dst.res, src.res)
+	if dst.ctx.device != src.ctx.device {
+		return s.ctx.result(op, s.driver().MemcpyPeerAsync(s.ctx.raw, dst.ptr, dst.ctx.raw, src.ptr, src.ctx.raw, uintptr(dst.n), s.raw))
+	}
 	return s.ctx.result(op, s.driver().MemcpyDtoDAsync(s.ctx.raw, dst.ptr, src.ptr, uintptr(dst.n), s.raw))
 }

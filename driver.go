@@ -29,6 +29,7 @@ type Driver struct {
 	capturing capturing
 	owners    owners
 	endings   tally // former parameters of executables that launches may use
+	copies    tally // staged copies in progress
 	pinned    pinnedRanges
 
 	calls atomic.Int64  // calls in progress, and closingBit once the shutdown has begun
@@ -234,6 +235,7 @@ func (d *Driver) finishQuiet() {
 		c.result("Driver.Close", d.drv.CtxSynchronize(c.raw))
 	}
 	<-d.funcs.Idle()
+	<-d.copies.idle()
 	d.natives.shut()
 	<-d.reports.idle()
 	d.retired.drain(false)
@@ -246,6 +248,7 @@ func (d *Driver) finishQuiet() {
 	<-d.resources.left.idle()
 	<-d.notices.idle() // a Wait that its context ended has its event there still
 	for _, c := range d.allContexts() {
+		c.stagings.close()
 		c.events.drain(c)
 		c.release()
 	}
@@ -279,6 +282,9 @@ func (d *Driver) stuck() string {
 	if len(parts) == 0 {
 		parts = d.hooks.describe(most)
 	}
+	if n := d.copies.count(); n > 0 && len(parts) == 0 {
+		parts = append(parts, fmt.Sprintf("%d copies to or from ordinary memory", n))
+	}
 	if len(parts) == 0 {
 		return "queued work of the device, or a call in progress"
 	}
@@ -308,10 +314,10 @@ func (d *Driver) contextLost(raw driver.Context, r driver.Result) {
 	}
 }
 
-// pending tells the driver how many host functions and callbacks of a context wait.
+// pending tells the driver how many host functions and callbacks of a context wait, and staged copies are in progress.
 func (d *Driver) pending(raw driver.Context) int {
 	if c := d.context(raw); c != nil {
-		return d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks)
+		return d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks) + int(c.copies.Load())
 	}
 	return 0
 }

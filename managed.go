@@ -55,7 +55,12 @@ func (c *Context) AllocManaged(n int, initial AttachMode) (*ManagedBuffer, error
 		return nil, c.resultf(op, r, "%d bytes of managed memory on device %d", n, c.ordinal)
 	}
 	m := &ManagedBuffer{whole: Buffer{ctx: c, ptr: ptr, n: n}, data: hostView(ptr, n)}
-	m.whole.res = newResource(c, "ManagedBuffer", n, func() driver.Result { return d.MemFree(c.raw, ptr) })
+	host, pinned := unsafe.Pointer(unsafe.SliceData(m.data)), &c.drv.pinned
+	m.whole.res = newResource(c, "ManagedBuffer", n, func() driver.Result {
+		pinned.remove(host)
+		return d.MemFree(c.raw, ptr)
+	})
+	pinned.add(host, n, m.whole.res) // the device reaches it as it does pinned memory
 	return m, nil
 }
 

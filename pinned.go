@@ -6,7 +6,8 @@ import (
 	"github.com/hostlaunch/cuda/internal/driver"
 )
 
-// PinnedBuffer is page-locked host memory: copies between it and a device go at the link's speed and truly in the background.
+// PinnedBuffer is page-locked host memory, allocated (AllocPinned) or the program's own (Pin): copies between it and a device go
+// at the link's speed and truly in the background.
 // It is pinned for every context (CU_MEMHOSTALLOC_PORTABLE). Unlike other objects it is never closed by the garbage collector,
 // since slices of its memory may outlive it: its memory lives until Close, or until the Driver's Close.
 type PinnedBuffer struct {
@@ -63,7 +64,8 @@ func (b *PinnedBuffer) Context() *Context {
 	return b.ctx
 }
 
-// Close frees the memory. It waits until queued work that may use it is done (CONTRACT CY-07). cuMemFreeHost.
+// Close frees the memory, or unpins it if it is the program's own. It waits until queued work that may use it is done (CONTRACT
+// CY-07). cuMemFreeHost, cuMemHostUnregister.
 func (b *PinnedBuffer) Close() error {
 	if b == nil {
 		return nil

@@ -12,8 +12,11 @@ type Queue interface {
 	// Memset16 and Memset32 queue filling b with a value of 2 or 4 bytes; b's address and length must be a multiple of that.
 	Memset16(b *Buffer, value uint16) error
 	Memset32(b *Buffer, value uint32) error
-	// CopyBuffer queues a copy from src to dst, which must be of one length. Overlapping ranges are refused.
+	// CopyBuffer queues a copy from src to dst, which must be of one length, and may be of different devices. Overlapping ranges
+	// are refused.
 	CopyBuffer(dst, src *Buffer) error
+	// CopyRows queues a copy of rows from src to dst, which have pitches of their own.
+	CopyRows(dst, src *Buffer, r Rows) error
 	// Record queues the recording of e: e is complete when everything queued before is.
 	Record(e *Event) error
 	// WaitEvent has later work wait for what e's latest record captured.
@@ -35,6 +38,7 @@ type Queue interface {
 
 	hostLaunch(fn func(), site uintptr, opts []HostOption) error
 	hostLaunchNative(l nativeLaunch, opts []HostOption) error
-	copyToHost(op string, dst hostRange, src *Buffer) error
-	copyToDevice(op string, dst *Buffer, src hostRange) error
+	copyToHost(op string, dst hostRange, src *Buffer, o *copyOptions) error
+	copyToDevice(op string, dst *Buffer, src hostRange, o *copyOptions) error
+	copyRowsHost(op string, toHost bool, host hostRange, b *Buffer, r Rows, o *copyOptions) error
 }

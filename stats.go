@@ -15,6 +15,8 @@ type Stats struct {
 	Contexts                 int   // made by NewContext and not closed
 
 	ManagedBuffers, GreenContexts int
+	PinnedPools                   int
+	Copies                        int // to and from ordinary memory, in progress
 	ManagedBytes                  int64
 }
 
@@ -27,6 +29,7 @@ func (d *Driver) Stats() Stats {
 	begun, running := d.natives.begun() // native functions count below as waiting until they are collected
 	for _, c := range d.allContexts() {
 		st.Waiting += d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks)
+		st.Copies += int(c.copies.Load())
 		if c.own {
 			st.Contexts++
 		}
@@ -52,6 +55,9 @@ func (d *Driver) Stats() Stats {
 		case "PinnedBuffer":
 			st.PinnedBuffers++
 			st.PinnedBytes += r.bytes
+		case "PinnedPool":
+			st.PinnedPools++
+			st.PinnedBytes += r.bytes
 		case "ManagedBuffer":
 			st.ManagedBuffers++
 			st.ManagedBytes += r.bytes
@@ -60,4 +66,16 @@ func (d *Driver) Stats() Stats {
 		}
 	}
 	return st
+}
+
+// StagingBytes is the pinned memory that copies of ordinary memory go through now (see CopyToHost): at most 128 MiB for each
+// context, which stay for later copies. It needs no driver, so it works in host functions too.
+func (d *Driver) StagingBytes() (n int64) {
+	if d == nil {
+		return 0
+	}
+	for _, c := range d.allContexts() {
+		n += c.stagings.size()
+	}
+	return n
 }

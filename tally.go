@@ -22,6 +22,13 @@ func (t *tally) done() {
 	t.signal()
 }
 
+// count is how many are in progress.
+func (t *tally) count() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.n
+}
+
 // idle returns a channel that is closed once nothing is in progress.
 func (t *tally) idle() <-chan struct{} {
 	t.mu.Lock()

@@ -86,6 +86,16 @@ func methodCases() []methodCase {
 			"cuMemcpyDtoHAsync(src=0xd00000002000, n=2, stream=0x5a) in 0xc0", "yyxlo 0"},
 		{"MemcpyDtoDAsync", func(d driver.Driver) any { return d.MemcpyDtoDAsync(ctx, ptr, ptr+1, 5, stream) },
 			"cuMemcpyDtoDAsync(dst=0xd00000002000, src=0xd00000002001, n=5, stream=0x5a) in 0xc0", "0"},
+		{"MemHostRegister", func(d driver.Driver) any { return d.MemHostRegister(ctx, host, 5, 1) }, "cuMemHostRegister(\"yyxlo\", flags=1) in 0xc0", "0"},
+		{"MemHostUnregister", func(d driver.Driver) any { return d.MemHostUnregister(ctx, host) }, "cuMemHostUnregister(1) in 0xc0", "0"},
+		{"MemcpyPeerAsync", func(d driver.Driver) any { return d.MemcpyPeerAsync(ctx, ptr, 0xc1, ptr+1, 0xc2, 5, stream) },
+			"cuMemcpyPeerAsync(dst=0xd00000002000 of 0xc1, src=0xd00000002001 of 0xc2, n=5, stream=0x5a) in 0xc0", "0"},
+		{"Memcpy2DAsync", func(d driver.Driver) any {
+			return d.Memcpy2DAsync(ctx, &driver.Copy2D{
+				Src: driver.Copy2DEnd{X: 1, Y: 2, Type: driver.MemoryHost, Host: host, Pitch: 3}, Width: 8, Height: 9,
+				Dst: driver.Copy2DEnd{X: 4, Y: 5, Type: driver.MemoryDevice, Device: ptr, Pitch: 6},
+			}, stream)
+		}, "cuMemcpy2DAsync(src=1 1 2 1 0 pitch 3, dst=2 4 5 0 0xd00000002000 pitch 6, 8 x 9, stream=0x5a) in 0xc0", "0"},
 		{"MemsetD8Async", func(d driver.Driver) any { return d.MemsetD8Async(ctx, ptr, 1<<8-1, 6, stream) },
 			"cuMemsetD8Async(dst=0xd00000002000, value=255, n=6, stream=0x5a) in 0xc0", "0"},
 		{"MemsetD16Async", func(d driver.Driver) any { return d.MemsetD16Async(ctx, ptr, 1<<16-1, 6, stream) },
@@ -263,7 +273,7 @@ func currentContext(f *fake) uintptr {
 // checkAllDriven reports the methods of the seam that have no case.
 func checkAllDriven(t *testing.T, driven map[string]bool) {
 	// These call nothing, or are tested on their own.
-	for _, name := range []string{"Name", "Attach", "InHostFunction", "GoexitContained", "Shut", "NotifyEvent"} {
+	for _, name := range []string{"Name", "Attach", "InHostFunction", "GoexitContained", "Shut", "NotifyEvent", "HostMemcpy", "HostMemcpyAfter", "HostPrepare", "HostPause", "WatchContext"} {
 		driven[name] = true
 	}
 	seam := reflect.TypeFor[driver.Driver]()

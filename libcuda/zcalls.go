@@ -125,6 +125,10 @@ const (
 	fnUserObjectRelease
 	fnGraphRetainUserObject
 	fnGraphReleaseUserObject
+	fnMemHostRegister
+	fnMemHostUnregister
+	fnMemcpy2DAsync
+	fnMemcpyPeerAsync
 	functions
 )
 
@@ -241,6 +245,10 @@ var symbols = [functions]symbol{
 	fnUserObjectRelease:               {"cuUserObjectRelease", 11030, 0},
 	fnGraphRetainUserObject:           {"cuGraphRetainUserObject", 11030, 0},
 	fnGraphReleaseUserObject:          {"cuGraphReleaseUserObject", 11030, 0},
+	fnMemHostRegister:                 {"cuMemHostRegister", 6050, 0},
+	fnMemHostUnregister:               {"cuMemHostUnregister", 4000, 0},
+	fnMemcpy2DAsync:                   {"cuMemcpy2DAsync", 3020, 0},
+	fnMemcpyPeerAsync:                 {"cuMemcpyPeerAsync", 4000, 0},
 }
 
 // DriverGetVersion calls cuDriverGetVersion.
@@ -1387,6 +1395,53 @@ func (nv *nvidia) GraphReleaseUserObject(ctx driver.Context, g driver.Graph, o d
 	c.Args[1] = uintptr(o)
 	c.Args[2] = uintptr(count)
 	r := nv.callUnbound(c, ctx, fnGraphReleaseUserObject, 3)
+	c.Free()
+	return r
+}
+
+// MemHostRegister calls cuMemHostRegister.
+func (nv *nvidia) MemHostRegister(ctx driver.Context, p unsafe.Pointer, size uintptr, flags uint32) driver.Result {
+	c := ffi.NewCall()
+	c.Keep[0] = p
+	c.Args[0] = uintptr(c.Keep[0])
+	c.Args[1] = size
+	c.Args[2] = uintptr(flags)
+	r := nv.call(c, ctx, fnMemHostRegister, 3)
+	c.Free()
+	return r
+}
+
+// MemHostUnregister calls cuMemHostUnregister.
+func (nv *nvidia) MemHostUnregister(ctx driver.Context, p unsafe.Pointer) driver.Result {
+	c := ffi.NewCall()
+	c.Keep[0] = p
+	c.Args[0] = uintptr(c.Keep[0])
+	r := nv.call(c, ctx, fnMemHostUnregister, 1)
+	c.Free()
+	return r
+}
+
+// memcpy2DAsync calls cuMemcpy2DAsync.
+func (nv *nvidia) memcpy2DAsync(ctx driver.Context, copy unsafe.Pointer, s driver.Stream) driver.Result {
+	c := ffi.NewCall()
+	c.Keep[0] = copy
+	c.Args[0] = uintptr(c.Keep[0])
+	c.Args[1] = uintptr(s)
+	r := nv.call(c, ctx, fnMemcpy2DAsync, 2)
+	c.Free()
+	return r
+}
+
+// MemcpyPeerAsync calls cuMemcpyPeerAsync.
+func (nv *nvidia) MemcpyPeerAsync(ctx driver.Context, dst driver.DevicePtr, dstCtx driver.Context, src driver.DevicePtr, srcCtx driver.Context, size uintptr, s driver.Stream) driver.Result {
+	c := ffi.NewCall()
+	c.Args[0] = uintptr(dst)
+	c.Args[1] = uintptr(dstCtx)
+	c.Args[2] = uintptr(src)
+	c.Args[3] = uintptr(srcCtx)
+	c.Args[4] = size
+	c.Args[5] = uintptr(s)
+	r := nv.call(c, ctx, fnMemcpyPeerAsync, 6)
 	c.Free()
 	return r
 }

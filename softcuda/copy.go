@@ -47,7 +47,7 @@ func (m *machine) MemcpyHtoDAsync(ctx driver.Context, dst driver.DevicePtr, src 
 			return nil, r
 		}
 		from, r := hostBytes(src, n)
-		return func() { copy(to, from) }, r
+		return on(&m.engines(ctx, s).toDevice, func() { copy(to, from) }), r
 	})
 }
 
@@ -59,7 +59,7 @@ func (m *machine) MemcpyDtoHAsync(ctx driver.Context, dst unsafe.Pointer, src dr
 			return nil, r
 		}
 		to, r := hostBytes(dst, n)
-		return func() { copy(to, from) }, r
+		return on(&m.engines(ctx, s).toHost, func() { copy(to, from) }), r
 	})
 }
 

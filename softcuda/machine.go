@@ -54,6 +54,7 @@ type device struct {
 	ctx     *context // the primary context, while retained
 	retains int
 	mem     memory
+	engines copyEngines
 }
 
 // context is what streams, events and modules belong to.

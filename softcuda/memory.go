@@ -16,6 +16,7 @@ type memory struct {
 	next       driver.DevicePtr
 	blocks     []block            // by address
 	pinned     map[uintptr][]byte // by address
+	registered map[uintptr][]byte // memory of the program that is pinned for now, by address
 }
 
 // block is an allocation of device memory.
@@ -32,7 +33,7 @@ const (
 )
 
 func newMemory(device int, size int64) memory {
-	return memory{size: size, next: deviceSpace * driver.DevicePtr(device+1), pinned: map[uintptr][]byte{}}
+	return memory{size: size, next: deviceSpace * driver.DevicePtr(device+1), pinned: map[uintptr][]byte{}, registered: map[uintptr][]byte{}}
 }
 
 func (mem *memory) alloc(n uintptr) (driver.DevicePtr, driver.Result) {
@@ -99,9 +100,11 @@ func (m *machine) reach(p driver.DevicePtr) []byte {
 		return nil
 	}
 	for _, d := range m.devices {
-		for at, data := range d.mem.pinned {
-			if off := uintptr(p) - at; uintptr(p) >= at && off < uintptr(len(data)) {
-				return data[off:]
+		for _, list := range []map[uintptr][]byte{d.mem.pinned, d.mem.registered} {
+			for at, data := range list {
+				if off := uintptr(p) - at; uintptr(p) >= at && off < uintptr(len(data)) {
+					return data[off:]
+				}
 			}
 		}
 	}

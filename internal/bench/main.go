@@ -1,11 +1,12 @@
-// Command bench compares host functions of this library with a C++ program that calls the driver itself, side by side in one
-// run, and prints a table of ratios. It needs a GPU:
+// Command bench compares host functions and copies of this library with a C++ program that calls the driver itself, side by
+// side in one run, and prints tables. It needs a GPU:
 //
 //	nvcc -O3 -o floor internal/bench/floor/floor.cpp -lcuda
 //	go run ./internal/bench -floor ./floor -ptx internal/testkernels/kernels.ptx
 //
 // Without -floor it prints the library's own figures. Each measurement is repeated, library and floor in turn, and the medians
-// are compared.
+// are compared. The environment's HOSTLAUNCH_STAGING sets how copies are staged, as in
+// "chunk=8M,least=256K,slots=4,threads=8,part=2M,ring=128M,small=64K".
 package main
 
 import (
@@ -29,8 +30,10 @@ func main() {
 	log.SetFlags(0)
 	floorPath := flag.String("floor", "", "the compiled floor.cpp to compare with")
 	ptx := flag.String("ptx", "", "the file kernels.ptx, for the floor")
-	rounds := flag.Int("rounds", 15, "how often to repeat each measurement")
-	only := flag.String("only", "", "a regular expression: measure only what has such a name")
+	var o choice
+	flag.IntVar(&o.rounds, "rounds", 15, "how often to repeat each measurement")
+	flag.IntVar(&o.largest, "largest", 4096, "the largest copy, in MiB")
+	only := flag.String("only", "", "a regular expression: measure only what has such a name; \"copies\" is that of the copies")
 	profile := flag.String("cpuprofile", "", "a file to write a CPU profile to")
 	flag.Parse()
 	if *profile != "" {
@@ -40,16 +43,22 @@ func main() {
 		}
 		defer stop()
 	}
-	which, err := regexp.Compile(*only)
-	if err != nil {
+	var err error
+	if o.which, err = regexp.Compile(*only); err != nil {
 		log.Fatal(err)
 	}
-	if err := run(*floorPath, *ptx, *rounds, which); err != nil {
+	if err := run(*floorPath, *ptx, o); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(floorPath, ptx string, rounds int, which *regexp.Regexp) error {
+// choice is what to measure, and how.
+type choice struct {
+	rounds, largest int
+	which           *regexp.Regexp
+}
+
+func run(floorPath, ptx string, o choice) error {
 	drv, err := libcuda.Open()
 	if err != nil {
 		return err
@@ -68,13 +77,25 @@ func run(floorPath, ptx string, rounds int, which *regexp.Regexp) error {
 		defer f.stop()
 		ask = f.ask
 	}
-	fmt.Printf("%s, CUDA %v, %s build, medians of %d rounds\n\n", b.dev.Name(), drv.Version(), libcuda.Build, rounds)
+	fmt.Printf("%s, CUDA %v, %s build, medians of %d rounds\n\n", b.dev.Name(), drv.Version(), libcuda.Build, o.rounds)
+	if err := b.functions(ask, o); err != nil || !o.which.MatchString("copies") {
+		return err
+	}
+	c, err := newCopies(b, o.largest<<20, o.rounds)
+	if err != nil {
+		return err
+	}
+	return c.run(ask)
+}
+
+// functions prints the table of host functions.
+func (b *bench) functions(ask func(string) (float64, error), o choice) error {
 	fmt.Print("| host functions | Go | C++ | ratio |\n|---|---|---|---|\n")
 	for _, m := range b.measurements() {
-		if !which.MatchString(m.name) {
+		if !o.which.MatchString(m.name) {
 			continue
 		}
-		ours, floor, ratio, err := compare(m, ask, rounds)
+		ours, floor, ratio, err := compare(m, ask, o.rounds)
 		if err != nil {
 			return err
 		}

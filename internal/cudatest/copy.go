@@ -9,7 +9,7 @@ import (
 	"github.com/hostlaunch/cuda"
 )
 
-// copyCases: copies and fills. A copy to or from ordinary memory may make its caller wait, so none is queued behind a gate.
+// copyCases: copies and fills. See stagedCases for copies of ordinary memory.
 var copyCases = []Case{
 	{ID: "CY-01", Name: "sizes and unaligned ends", Run: copySizes},
 	{ID: "CY-01", Name: "element types", Run: copyTypes},

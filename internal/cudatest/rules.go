@@ -124,6 +124,7 @@ var Contract = []Family{
 		{"CY-06", `If the context fails, a copy in flight resolves with the error, slots return to the ring, and nothing hangs.`},
 		{"CY-08", `64 staged copies on 64 streams, queued at once, complete; so do 64 beside 64 tasks.`},
 		{"CY-09", `A slice type that contains Go pointers is refused by name before anything is queued.`},
+		{"CY-10", `CopyDone is called exactly once per copy that was queued, on an ordinary goroutine where CUDA is allowed: nil when the copy is done, or why it never will be. Progress counts the bytes that are done. Neither is for a graph: ErrNotSupported.`},
 		{"CY-07", `Pinned memory is freed only when no queued work uses it, and never from a driver thread.`},
 	}},
 	{"TK", "Tasks (goroutines in stream order)", []Rule{

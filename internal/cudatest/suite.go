@@ -53,6 +53,7 @@ func Cases() []Case {
 		managedCases, accessCases, greenCases,
 		captureCases, captureEndCases, captureBesideCases, hostNodeCases, graphNodeCases, graphLifeCases, graphChangeCases, graphCondCases,
 		nativeCases, hostCopyCases,
+		stagedCases, stagedManyCases, pinnedCases,
 		reportCases, borrowCases,
 	)
 }

@@ -78,6 +78,11 @@ var notOfEveryCall = map[string]string{
 	"Stream.Context":         noDriver,
 	"Buffer.Word":            noDriver,
 	"PinnedBuffer.Word":      noDriver,
+	"PinnedPool.Close":       "as Stream.Close",
+	"PinnedPool.Context":     noDriver,
+	"PinnedPool.Len":         noDriver,
+	"PinnedBlock.Bytes":      noDriver,
+	"PinnedBlock.Release":    noDriver,
 	"Stream.CUDAStream":      noDriver,
 	"Event.Context":          noDriver,
 	"Buffer.Context":         noDriver,
@@ -98,6 +103,7 @@ var notOfEveryCall = map[string]string{
 	"Driver.DeviceCount":     noDriver,
 	"Driver.Name":            noDriver,
 	"Driver.Stats":           noDriver,
+	"Driver.StagingBytes":    noDriver,
 	"Driver.Version":         noDriver,
 }
 
@@ -130,7 +136,7 @@ func publicMethods() (names []string) {
 	for _, p := range []reflect.Type{
 		context, reflect.TypeFor[*cuda.Driver](), reflect.TypeFor[*cuda.Device](), reflect.TypeFor[*cuda.Stream](), reflect.TypeFor[*cuda.Event](),
 		reflect.TypeFor[*cuda.Buffer](), reflect.TypeFor[*cuda.PinnedBuffer](), reflect.TypeFor[*cuda.Module](), reflect.TypeFor[*cuda.Kernel](),
-		reflect.TypeFor[*cuda.Graph](), reflect.TypeFor[*cuda.GraphExec](),
+		reflect.TypeFor[*cuda.Graph](), reflect.TypeFor[*cuda.GraphExec](), reflect.TypeFor[*cuda.PinnedPool](), reflect.TypeFor[*cuda.PinnedBlock](),
 	} {
 		for i := range p.NumMethod() {
 			name := p.Method(i).Name
@@ -150,5 +156,5 @@ func publicMethods() (names []string) {
 // makers are the methods of Context whose errors do without its name.
 var makers = map[string]bool{
 	"NewStream": true, "NewEvent": true, "Alloc": true, "AllocPinned": true, "LoadModule": true, "BorrowStream": true, "StreamOf": true,
-	"WithThreadStream": true, "NewGraphBuilder": true, "NewGraph": true, "AllocManaged": true,
+	"WithThreadStream": true, "NewGraphBuilder": true, "NewGraph": true, "AllocManaged": true, "NewPinnedPool": true,
 }

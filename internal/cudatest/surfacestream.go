@@ -5,6 +5,13 @@ import "github.com/hostlaunch/cuda"
 // laterCalls are the part of everyCall that came with the driver's whole stream API.
 func laterCalls(t *T, s, other *cuda.Stream) map[string]func() error {
 	dev, word, m := t.Device(0), t.Buffer(64).Word(0), t.Managed(cuda.AttachGlobal)
+	b, pool, mem := t.Buffer(64), t.Pool(1<<16), make([]byte, 64)
+	block, ok, err := pool.TryGet(64)
+	if t.OK(err); !ok {
+		t.Fatal("no room in a new pool")
+	}
+	t.Cleanup(block.Release)
+	row := cuda.Rows{Width: 64, Height: 1}
 	host := cuda.HostSlice(make([]byte, 8))
 	nothing := func(error) { t.Error("a refused callback ran") }
 	return map[string]func() error{
@@ -33,14 +40,22 @@ func laterCalls(t *T, s, other *cuda.Stream) map[string]func() error {
 			_, err := cuda.Capture(other, cuda.CaptureThreadLocal, func(*cuda.GraphBuilder) error { return nil })
 			return err
 		},
-		"Driver.WithCaptureMode": func() error { return t.Driver.WithCaptureMode(cuda.CaptureRelaxed, func() error { return nil }) },
-		"NewGraphBuilder":        func() error { _, err := dev.NewGraphBuilder(); return err },
-		"NewGraph":               func() error { _, err := dev.NewGraph(); return err },
-		"AllocManaged":           func() error { _, err := dev.AllocManaged(1, cuda.AttachGlobal); return err },
-		"Stream.Attach":          func() error { return other.Attach(m, cuda.AttachGlobal) },
-		"Stream.Contexts":        func() error { _, _, err := s.Contexts(); return err },
-		"Stream.SMResource":      func() error { _, err := s.SMResource(); return err },
-		"Device.SMResource":      func() error { _, err := dev.SMResource(); return err },
-		"Device.NewContext":      func() error { _, err := dev.NewContext(); return err },
+		"Driver.WithCaptureMode":   func() error { return t.Driver.WithCaptureMode(cuda.CaptureRelaxed, func() error { return nil }) },
+		"NewGraphBuilder":          func() error { _, err := dev.NewGraphBuilder(); return err },
+		"NewGraph":                 func() error { _, err := dev.NewGraph(); return err },
+		"AllocManaged":             func() error { _, err := dev.AllocManaged(1, cuda.AttachGlobal); return err },
+		"Stream.Attach":            func() error { return other.Attach(m, cuda.AttachGlobal) },
+		"Stream.Contexts":          func() error { _, _, err := s.Contexts(); return err },
+		"Stream.SMResource":        func() error { _, err := s.SMResource(); return err },
+		"Device.SMResource":        func() error { _, err := dev.SMResource(); return err },
+		"NewPinnedPool":            func() error { _, err := dev.NewPinnedPool(1); return err },
+		"PinnedPool.Get":           func() error { _, err := pool.Get(t.Context(), 1); return err },
+		"PinnedPool.TryGet":        func() error { _, _, err := pool.TryGet(1); return err },
+		"PinnedBlock.ReleaseAfter": func() error { return block.ReleaseAfter(s) },
+		"Pin":                      func() error { _, err := cuda.Pin(dev.Context, mem); return err },
+		"Stream.CopyRows":          func() error { return other.CopyRows(b, b, row) },
+		"CopyRowsToHost":           func() error { return cuda.CopyRowsToHost(other, mem, b, row) },
+		"CopyRowsToDevice":         func() error { return cuda.CopyRowsToDevice(other, b, mem, row) },
+		"Device.NewContext":        func() error { _, err := dev.NewContext(); return err },
 	}
 }

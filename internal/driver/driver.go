@@ -80,6 +80,8 @@ type Driver interface {
 	GreenContexts
 	Captures
 	Graphs
+	MoreMemory
+	HostCopies
 }
 
 // Upcalls are what a driver calls in the library.
@@ -90,8 +92,9 @@ type Upcalls struct {
 	Lost func(ctx Context, r Result)
 	// Log reports what the program should know and no error can carry.
 	Log func(msg string, args ...any)
-	// Pending reports how many host functions of ctx have yet to run, so that a driver that must look for failures knows
-	// when to look. A function counts before LaunchHostFunc is called for it.
+	// Pending reports how many host functions of ctx have yet to run, and how many staged copies there are in progress, so that
+	// a driver that must look for failures knows when to look. A function counts before LaunchHostFunc is called for it, and a
+	// copy before WatchContext.
 	Pending func(ctx Context) int
 	// Callback runs the callback that was added with data, like HostFunc, and tells it r: Success, or what the context has
 	// failed with.

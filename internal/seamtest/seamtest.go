@@ -33,6 +33,8 @@ func Run(t *testing.T, d driver.Driver) {
 	t.Run("ST-01/wrong flags and modes", x.wrongValues)
 	t.Run("CP-02/wrong endings", x.endings)
 	t.Run("ST-09/per-thread handle of a green context", x.perThreadGreen)
+	t.Run("CY-07/registering", x.registering)
+	t.Run("CY-01/rows refused", x.rowsRefused)
 }
 
 type seam struct {

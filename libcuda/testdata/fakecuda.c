@@ -126,6 +126,18 @@ int cuMemcpyDtoH_v2(void *h, u64 d, size_t n) { CTX("cuMemcpyDtoH(src=%#llx, n=%
 int cuMemcpyHtoDAsync_v2(u64 d, const void *h, size_t n, void *s) { CTX("cuMemcpyHtoDAsync(dst=%#llx, src=\"%.*s\", n=%zu, stream=%p)", d, (int)n, (const char *)h, n, s); return 0; }
 int cuMemcpyDtoHAsync_v2(void *h, u64 d, size_t n, void *s) { CTX("cuMemcpyDtoHAsync(src=%#llx, n=%zu, stream=%p)", d, n, s); memset(h, 'y', n); return 0; }
 int cuMemcpyDtoDAsync_v2(u64 d, u64 f, size_t n, void *s) { CTX("cuMemcpyDtoDAsync(dst=%#llx, src=%#llx, n=%zu, stream=%p)", d, f, n, s); return 0; }
+int cuMemHostRegister_v2(void *p, size_t n, u32 flags) { CTX("cuMemHostRegister(\"%.*s\", flags=%u)", (int)n, (char *)p, flags); return 0; }
+int cuMemHostUnregister(void *p) { CTX("cuMemHostUnregister(%d)", p != 0); return 0; }
+int cuMemcpyPeerAsync(u64 d, void *dc, u64 f, void *fc, size_t n, void *s) { CTX("cuMemcpyPeerAsync(dst=%#llx of %p, src=%#llx of %p, n=%zu, stream=%p)", d, dc, f, fc, n, s); return 0; }
+typedef struct { size_t x, y; u32 type; void *host; u64 device; void *array; size_t pitch; } end2d;
+typedef struct { end2d src, dst; size_t width, height; } copy2d;
+_Static_assert(sizeof(copy2d) == 128 && offsetof(copy2d, dst) == 56 && offsetof(copy2d, src.pitch) == 48 && offsetof(copy2d, width) == 112, "as in cuda.h");
+int cuMemcpy2DAsync_v2(const copy2d *c, void *s) {
+	CTX("cuMemcpy2DAsync(src=%u %zu %zu %d %#llx pitch %zu, dst=%u %zu %zu %d %#llx pitch %zu, %zu x %zu, stream=%p)",
+		c->src.type, c->src.x, c->src.y, c->src.host != 0, c->src.device, c->src.pitch,
+		c->dst.type, c->dst.x, c->dst.y, c->dst.host != 0, c->dst.device, c->dst.pitch, c->width, c->height, s);
+	return 0;
+}
 int cuMemsetD8Async(u64 d, unsigned char v, size_t n, void *s) { CTX("cuMemsetD8Async(dst=%#llx, value=%u, n=%zu, stream=%p)", d, v, n, s); return 0; }
 int cuMemsetD16Async(u64 d, unsigned short v, size_t n, void *s) { CTX("cuMemsetD16Async(dst=%#llx, value=%u, n=%zu, stream=%p)", d, v, n, s); return 0; }
 int cuMemsetD32Async(u64 d, u32 v, size_t n, void *s) { CTX("cuMemsetD32Async(dst=%#llx, value=%u, n=%zu, stream=%p)", d, v, n, s); return 0; }
@@ -512,6 +524,7 @@ static const struct { const char *name; int version; void *fn; } table[] = {
 	W(cuMemcpyHtoD, 2000) F2(cuMemcpyHtoD, 3020) W(cuMemcpyDtoH, 2000) F2(cuMemcpyDtoH, 3020)
 	W(cuMemcpyHtoDAsync, 2000) F2(cuMemcpyHtoDAsync, 3020)
 	W(cuMemcpyDtoHAsync, 2000) F2(cuMemcpyDtoHAsync, 3020) W(cuMemcpyDtoDAsync, 3000) F2(cuMemcpyDtoDAsync, 3020)
+	W(cuMemHostRegister, 4000) F2(cuMemHostRegister, 6050) F(cuMemHostUnregister, 4000) W(cuMemcpy2DAsync, 2000) F2(cuMemcpy2DAsync, 3020) F(cuMemcpyPeerAsync, 4000)
 	F(cuMemsetD8Async, 3020) F(cuMemsetD16Async, 3020) F(cuMemsetD32Async, 3020)
 	F(cuModuleLoadDataEx, 2010) F(cuModuleUnload, 2000) F(cuModuleGetFunction, 2000) F(cuFuncGetParamInfo, 12040)
 	F(cuLaunchKernel, 4000) F(cuLaunchHostFunc, 10000) F2(cuLaunchHostFunc, 13020)

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <iterator>
@@ -89,6 +90,41 @@ static double wake(int n) {
   }
   CHECK(cuEventDestroy(event));
   return median(v);
+}
+
+// Memory for copies, made for the largest so far and kept. Pageable memory is touched, but for "fresh", which is made anew.
+static CUdeviceptr device_memory;
+static char *pinned_memory, *pageable_memory;
+static size_t room;
+
+static void make_room(size_t n) {
+  if (n <= room) return;
+  if (room) {
+    CHECK(cuMemFree(device_memory));
+    CHECK(cuMemFreeHost(pinned_memory));
+    free(pageable_memory);
+  }
+  CHECK(cuMemAlloc(&device_memory, n));
+  CHECK(cuMemHostAlloc((void **)&pinned_memory, n, 0));
+  pageable_memory = (char *)malloc(n);
+  memset(pageable_memory, 1, n);
+  memset(pinned_memory, 1, n);
+  room = n;
+}
+
+// copied copies n bytes and waits: the time from the call to the end.
+static double copied(bool down, const std::string &kind, size_t n) {
+  make_room(n);
+  double start = now();
+  char *host = kind == "pinned" ? pinned_memory : kind == "fresh" ? (char *)malloc(n) : pageable_memory;
+  if (down)
+    CHECK(cuMemcpyDtoHAsync(host, device_memory, n, stream));
+  else
+    CHECK(cuMemcpyHtoDAsync(device_memory, host, n, stream));
+  sync();
+  double took = now() - start;
+  if (kind == "fresh") free(host);
+  return took;
 }
 
 // A graph of n nodes in a chain: host nodes and kernels in turn, or, for n < 0, kernels alone.
@@ -208,6 +244,9 @@ int main(int argc, char **argv) {
     if (what == "run\n") ns = many(20000, true);
     if (what == "roundtrip\n") ns = round_trip(2000);
     if (what == "wake\n") ns = wake(500);
+    char direction[16], kind[16];
+    size_t n;
+    if (sscanf(line, "%15s %15s %zu", direction, kind, &n) == 3) ns = copied(!strcmp(direction, "down"), kind, n);
     if (what == "graph1\n") ns = graph_launch(1, 500);
     if (what == "graph20\n") ns = graph_launch(20, 200);
     if (what == "graphkernels\n") ns = graph_launch(-20, 500);

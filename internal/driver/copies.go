@@ -1,0 +1,66 @@
+package driver
+
+import (
+	"time"
+	"unsafe"
+)
+
+// MemHostRegisterPortable makes registered memory pinned for every context.
+const MemHostRegisterPortable uint32 = 1
+
+// Copy2D is a CUDA_MEMCPY2D, laid out as the driver wants it: 128 bytes. Each end is Host or Device, as its Type says.
+type Copy2D struct {
+	Src, Dst      Copy2DEnd
+	Width, Height uintptr // bytes of a row, and rows
+}
+
+// Copy2DEnd is one end of a Copy2D.
+type Copy2DEnd struct {
+	X, Y   uintptr // where the copy begins: bytes within a row, and rows
+	Type   MemoryType
+	_      uint32
+	Host   unsafe.Pointer
+	Device DevicePtr
+	Array  uintptr
+	Pitch  uintptr // bytes from one row's beginning to the next one's
+}
+
+// The struct is handed to the driver as it is.
+var _ [128 - unsafe.Sizeof(Copy2D{})]byte
+var _ [unsafe.Sizeof(Copy2D{}) - 128]byte
+
+// Bytes is how far an end's memory reaches.
+func (e *Copy2DEnd) Bytes(c *Copy2D) uintptr {
+	if c.Width == 0 || c.Height == 0 {
+		return 0
+	}
+	return (e.Y+c.Height-1)*e.Pitch + e.X + c.Width
+}
+
+// MoreMemory is the rest of the memory management section that copies need.
+type MoreMemory interface {
+	// MemHostRegister page-locks memory of the program, which stays until MemHostUnregister.
+	MemHostRegister(ctx Context, p unsafe.Pointer, size uintptr, flags uint32) Result
+	MemHostUnregister(Context, unsafe.Pointer) Result
+	// Memcpy2DAsync copies rows. Both ends are pinned or device memory.
+	Memcpy2DAsync(ctx Context, c *Copy2D, s Stream) Result
+	// MemcpyPeerAsync copies between the memory of two contexts, perhaps of two devices; s belongs to ctx.
+	MemcpyPeerAsync(ctx Context, dst DevicePtr, dstCtx Context, src DevicePtr, srcCtx Context, size uintptr, s Stream) Result
+}
+
+// HostCopies are what the library's copying goroutines need of a driver. None of it is CUDA's, and none of it waits for the
+// driver: they go on whatever calls of the program the driver holds up.
+type HostCopies interface {
+	// HostMemcpy copies between ranges that do not overlap: in the way that is fastest for large ranges, and without holding a
+	// P where that can be had, so that neither GOMAXPROCS nor the garbage collector sets the rate.
+	HostMemcpy(dst, src unsafe.Pointer, size uintptr)
+	// HostMemcpyAfter waits a moment, in the same manner, until a word has come to n, counted cyclically, and then copies as
+	// HostMemcpy does. false: the word has not come so far, and nothing was copied.
+	HostMemcpyAfter(word *uint32, n uint32, dst, src unsafe.Pointer, size uintptr) bool
+	// HostPrepare says that the range is about to be overwritten whole.
+	HostPrepare(p unsafe.Pointer, size uintptr)
+	// HostPause lets about d pass, as exactly as can be had; 0 lets others run for a moment.
+	HostPause(d time.Duration)
+	// WatchContext has Upcalls.Lost called should ctx fail while Upcalls.Pending is not 0, even if nobody calls the driver.
+	WatchContext(ctx Context)
+}

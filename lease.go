@@ -1,0 +1,164 @@
+package cuda
+
+import (
+	"unsafe"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// lease is slots that belong to a stream for a while, and what is to be copied through them, in order.
+type lease struct {
+	stream driver.Stream // that it was made for
+	slots  []unsafe.Pointer
+	size   uintptr
+	pair   *wordPair
+	start  uint32       // pair.next when the lease began
+	behind driver.Event // recorded behind the latest copy's work
+
+	used    bool // behind has been recorded
+	queues  bool // a call queues a copy
+	spoiled bool // the driver refused a part of a copy: work that nobody can wait for may still use the slots, so nobody else may
+
+	chunks []*chunk    // that are not done, in order
+	first  uint32      // the number of the first
+	last   *stagedCopy // of the chunk before the first
+	handed int         // how many of them are wholly in the hands of workers, or copied
+	copied uint32      // how many chunks the goroutines have copied, as told to the device
+}
+
+// lease gives slots to a call that queues a copy of n bytes on s: those that s has already, if they are large enough; or new
+// ones; or, if there is no memory for any, those of whatever lease has least to do, behind whose copies s then waits. It waits
+// only while other calls are queueing on all there are. r says why there are none.
+func (st *staging) lease(s *Stream, n uintptr) (l *lease, r driver.Result) {
+	if r := st.open(); r != driver.Success {
+		return nil, r
+	}
+	want := st.tune.slotFor(n)
+	for {
+		changed := st.mem.changed()
+		if l := st.take(func(l *lease) bool { return l.of(s) && l.size >= want }); l != nil {
+			return l, driver.Success
+		}
+		if l, r = st.newLease(s, want, n); l != nil {
+			return l, r
+		}
+		if l := st.take(func(l *lease) bool { return l.of(s) }); l != nil {
+			return l, driver.Success
+		}
+		if l := st.take(func(*lease) bool { return true }); l != nil {
+			return l, driver.Success
+		}
+		if st.idle() {
+			select {
+			case <-changed: // a lease has ended meanwhile
+				continue
+			default: // what room there is is the blocks' of a PinnedPool
+				return nil, r
+			}
+		}
+		<-changed
+	}
+}
+
+func (st *staging) idle() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return len(st.leases) == 0
+}
+
+// of reports whether l was made for s. The per-thread default stream's handle stands for another stream on every thread.
+func (l *lease) of(s *Stream) bool { return l.stream == s.raw && s.raw != driver.StreamPerThread }
+
+// take takes that lease for queueing which has least to do, of those that fit and that no other call is queueing on.
+func (st *staging) take(fits func(*lease) bool) (best *lease) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for _, l := range st.leases {
+		if !l.queues && !l.spoiled && fits(l) && (best == nil || len(l.chunks) < len(best.chunks)) {
+			best = l
+		}
+	}
+	if best != nil {
+		best.queues = true
+	}
+	return best
+}
+
+// newLease makes a lease of slots of size want, or smaller ones if there is not so much to be had.
+func (st *staging) newLease(s *Stream, want, n uintptr) (*lease, driver.Result) {
+	st.mu.Lock()
+	alone := len(st.leases) == 0
+	var pair *wordPair
+	if last := len(st.pairs) - 1; last >= 0 {
+		pair, st.pairs = st.pairs[last], st.pairs[:last]
+	}
+	st.mu.Unlock()
+	if pair == nil {
+		return nil, driver.ErrorOutOfMemory
+	}
+	l := &lease{stream: s.raw, pair: pair, start: pair.next, first: pair.next, copied: pair.next, queues: true}
+	r := st.fill(l, want, n, leaseCap(st.mem.limit, st.mem.room(), alone))
+	if r == driver.Success {
+		var err error
+		if l.behind, err = st.ctx.events.get(st.ctx, "copy"); err != nil {
+			r = driver.ErrorOutOfMemory
+		}
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if r != driver.Success {
+		st.release(l)
+		return nil, r
+	}
+	st.leases = append(st.leases, l)
+	return l, r
+}
+
+// fill gets slots for l: as many as a copy of n bytes has use for, of want bytes, if most allows it.
+func (st *staging) fill(l *lease, want, n, most uintptr) (r driver.Result) {
+	least := min(64<<10, st.mem.limit)
+	for size := want; ; size = max(roundUp(size/2, arenaUnit), min(least, want)) {
+		slots := max(st.tune.slots, 1)
+		if n > want { // large copies do with one slot less rather than with smaller ones
+			slots = int(min(uintptr(slots), max(most/size, 3)))
+		}
+		last := size <= least
+		for len(l.slots) < slots && (uintptr(len(l.slots)+1)*size <= most || last && len(l.slots) == 0) {
+			var p unsafe.Pointer
+			if p, r = st.mem.get(size); p == nil {
+				break
+			}
+			l.slots = append(l.slots, p)
+		}
+		if l.size = size; len(l.slots) >= min(slots, 3) || last {
+			break
+		}
+		for _, p := range l.slots {
+			st.mem.put(p, size)
+		}
+		l.slots = nil
+	}
+	if len(l.slots) > 0 {
+		return driver.Success
+	}
+	if r == driver.Success {
+		r = driver.ErrorOutOfMemory
+	}
+	return r
+}
+
+// release returns what l consists of. mu is held, and l is on no list.
+func (st *staging) release(l *lease) {
+	if l.behind != 0 {
+		st.ctx.events.put(l.behind)
+	}
+	l.pair.next = l.first
+	st.pairs = append(st.pairs, l.pair)
+	if l.spoiled {
+		st.mem.wake()
+		return
+	}
+	for _, p := range l.slots {
+		st.mem.put(p, l.size)
+	}
+}

@@ -1,0 +1,76 @@
+//go:build linux && (amd64 || arm64)
+
+package libcuda
+
+import (
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/ffi"
+)
+
+// Memcpy2DAsync implements driver.MoreMemory.
+func (nv *nvidia) Memcpy2DAsync(ctx driver.Context, c *driver.Copy2D, s driver.Stream) driver.Result {
+	return nv.memcpy2DAsync(ctx, unsafe.Pointer(c), s)
+}
+
+// WatchContext implements driver.HostCopies.
+func (nv *nvidia) WatchContext(ctx driver.Context) { nv.watch(ctx) }
+
+// HostMemcpy implements driver.HostCopies.
+func (nv *nvidia) HostMemcpy(dst, src unsafe.Pointer, n uintptr) { copyWide(dst, src, n) }
+
+// HostMemcpyAfter implements driver.HostCopies.
+func (nv *nvidia) HostMemcpyAfter(word *uint32, n uint32, dst, src unsafe.Pointer, size uintptr) bool {
+	const looks = 5000 // some 100 to 250 µs; the device fills the largest slot in 300
+	if !ffi.MemcpyAfter(word, n, looks, dst, src, size, streamFrom) {
+		return false
+	}
+	atomic.LoadUint32(word) // what was written before it is seen: in Go's terms too
+	return true
+}
+
+// streamFrom is the size from which on a piece of a copy is written past the caches: it is one of many then.
+const streamFrom = 256 << 10
+
+// copyWide copies without holding a P, but for what is sooner done than a call.
+func copyWide(dst, src unsafe.Pointer, n uintptr) {
+	const short = 4 << 10
+	if n <= short {
+		copy(unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n))
+		return
+	}
+	ffi.Memcpy(dst, src, n, streamFrom)
+}
+
+// HostPrepare implements driver.HostCopies: it has the kernel back memory that was never touched with huge pages, where it may
+// choose. Otherwise page faults set the rate of a copy there: 11 GB/s, where touched memory takes 50 (facts/h200.md).
+func (nv *nvidia) HostPrepare(p unsafe.Pointer, n uintptr) {
+	const huge, adviseHuge, worth = 2 << 20, 14 /* MADV_HUGEPAGE */, 8 << 20
+	if n < worth {
+		return
+	}
+	skip := -uintptr(p) % huge
+	inside := (n - skip) / huge * huge
+	syscall.RawSyscall(syscall.SYS_MADVISE, uintptr(unsafe.Add(p, skip)), inside, adviseHuge) // refused: the copy is slower
+}
+
+// HostPause implements driver.HostCopies. See service.pause for why the thread itself sleeps for short times.
+func (nv *nvidia) HostPause(d time.Duration) {
+	const short = 200 * time.Microsecond
+	switch {
+	case d <= 0: // the caller looks at memory, which takes its time
+	case d <= short:
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer exactSleep()()
+		t := syscall.NsecToTimespec(int64(d))
+		syscall.Nanosleep(&t, nil)
+	default:
+		time.Sleep(d)
+	}
+}

@@ -1,0 +1,149 @@
+//go:build linux && (amd64 || arm64)
+
+package libcuda
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+func TestHostMemcpy(t *testing.T) {
+	nv := newFake(t).open(driver.Upcalls{})
+	src, dst := bytes.Repeat([]byte("0123456789abcdef"), 1<<14), make([]byte, 1<<18+2)
+	nv.HostMemcpy(unsafe.Pointer(&dst[1]), unsafe.Pointer(&src[0]), uintptr(len(src)))
+	if !bytes.Equal(dst[1:1+len(src)], src) || dst[0] != 0 || dst[len(src)+1] != 0 {
+		t.Error("the bytes differ")
+	}
+}
+
+// TestHostMemcpyAfter: nothing is copied before the word has come so far, and what is written just before it has is copied.
+func TestHostMemcpyAfter(t *testing.T) {
+	nv := newFake(t).open(driver.Upcalls{})
+	word, src, dst := new(atomic.Uint32), make([]byte, 100), make([]byte, 100)
+	after := func(n uint32) bool {
+		return nv.HostMemcpyAfter((*uint32)(unsafe.Pointer(word)), n, unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), 100)
+	}
+	src[7] = 1
+	if after(1) || dst[7] != 0 {
+		t.Error("copied too early")
+	}
+	if !after(0) || dst[7] != 1 {
+		t.Error("not copied")
+	}
+	go func() {
+		time.Sleep(time.Millisecond)
+		src[7] = 2
+		word.Store(1)
+	}()
+	eventually(t, 5*time.Second, "it is copied", func() bool { return after(1) })
+	if dst[7] != 2 {
+		t.Errorf("copied %d", dst[7])
+	}
+}
+
+// TestHostPause: a short pause is short, although the usual granularity of a thread's sleep is 50 µs, and leaves that granularity
+// as it was.
+func TestHostPause(t *testing.T) {
+	nv := newFake(t).open(driver.Upcalls{})
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	slack := func() uintptr {
+		v, _, _ := syscall.RawSyscall(syscall.SYS_PRCTL, 30 /* PR_GET_TIMERSLACK */, 0, 0)
+		return v
+	}
+	before, shortest := slack(), time.Hour
+	for range 200 {
+		start := time.Now()
+		nv.HostPause(5 * time.Microsecond)
+		shortest = min(shortest, time.Since(start))
+	}
+	if shortest < 5*time.Microsecond || shortest > 45*time.Microsecond {
+		t.Errorf("a pause of 5 µs takes %v", shortest)
+	}
+	if slack() != before {
+		t.Errorf("timer slack %d, %d before", slack(), before)
+	}
+	start := time.Now()
+	nv.HostPause(0)
+	nv.HostPause(2 * time.Millisecond)
+	if d := time.Since(start); d < 2*time.Millisecond {
+		t.Errorf("a pause of 2 ms takes %v", d)
+	}
+}
+
+// TestHostPrepare: memory stays as it is, and the system is told that huge pages are welcome there: the flag "hg" of its mapping.
+func TestHostPrepare(t *testing.T) {
+	nv := newFake(t).open(driver.Upcalls{})
+	const n = 16 << 20
+	mem, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Munmap(mem)
+	mem[1], mem[n-2] = 3, 4
+	nv.HostPrepare(unsafe.Pointer(&mem[100]), 1<<20) // not worth it
+	if flagged(t, mem[8<<20:]) {
+		t.Error("advised for a small range")
+	}
+	nv.HostPrepare(unsafe.Pointer(&mem[1]), n-2)
+	if mem[1] != 3 || mem[n-2] != 4 {
+		t.Error("memory has changed")
+	}
+	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err == nil && !flagged(t, mem[8<<20:]) {
+		t.Error("the mapping has no flag hg")
+	}
+	nv.HostPrepare(nil, n) // no memory: refused by the system, and no harm
+}
+
+// flagged reports whether the mapping that mem begins in is advised to have huge pages.
+func flagged(t *testing.T, mem []byte) bool {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/smaps")
+	if err != nil {
+		t.Skip(err)
+	}
+	at, inside := uintptr(unsafe.Pointer(&mem[0])), false
+	for line := range strings.Lines(string(text)) {
+		var from, to uintptr
+		if n, _ := fmt.Sscanf(line, "%x-%x ", &from, &to); n == 2 {
+			inside = at >= from && at < to
+		}
+		if inside && strings.HasPrefix(line, "VmFlags:") {
+			return strings.Contains(line, " hg")
+		}
+	}
+	return false
+}
+
+// TestWatchContext: while something is pending, the loss of a context is noticed though nobody calls.
+func TestWatchContext(t *testing.T) {
+	f := newFake(t)
+	lost := make(chan driver.Result, 1)
+	var pending atomic.Int32
+	nv := f.open(driver.Upcalls{
+		Pending: func(driver.Context) int { return int(pending.Load()) },
+		Lost:    func(_ driver.Context, r driver.Result) { lost <- r },
+	})
+	pending.Store(1)
+	nv.WatchContext(ctx)
+	f.set(knobLost, 700)
+	select {
+	case r := <-lost:
+		if r != driver.ErrorIllegalAddress {
+			t.Errorf("lost with %d", r)
+		}
+	case <-time.After(time.Second):
+		t.Error("nobody was told within a second")
+	}
+	f.set(knobLost, 0)
+}

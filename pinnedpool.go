@@ -1,0 +1,230 @@
+package cuda
+
+import (
+	"context"
+	"sync"
+	"unsafe"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// PinnedPool is pinned host memory of a bounded size for blocks that come and go: what costs the driver milliseconds is done
+// once. A block goes back in stream order: what is released behind work of a stream is handed out again only when that work is done
+// (CONTRACT CY-07). A pool can also be what copies of ordinary memory go through (Staging), beside its blocks.
+//
+// It may be used from any goroutine. Like a PinnedBuffer it is never closed by the garbage collector, since slices of its
+// memory may outlive it.
+type PinnedPool struct {
+	st  *staging
+	n   int
+	res *resource
+
+	mu      sync.Mutex
+	blocks  int // that have not been released
+	closing bool
+}
+
+// PinnedBlock is a piece of a PinnedPool's memory.
+type PinnedBlock struct {
+	pool *PinnedPool
+	data []byte
+}
+
+// NewPinnedPool makes a pool of limit bytes, limit > 0, which are allocated now. cuMemHostAlloc.
+//
+// Errors: ErrInvalidValue, ErrOutOfMemory. CONTRACT CY-07.
+func (c *Context) NewPinnedPool(limit int) (*PinnedPool, error) {
+	const op = "NewPinnedPool"
+	if err := c.enter(op); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	if limit <= 0 {
+		return nil, failf(op, ErrInvalidValue, "limit %d: a pool has at least one byte", limit)
+	}
+	size := roundUp(uintptr(limit), arenaUnit)
+	p := &PinnedPool{st: newStaging(c, size), n: int(size)}
+	p.st.mem.segment = size
+	at, r := p.st.mem.get(size)
+	if r == driver.Success {
+		r = p.st.open()
+	}
+	if r != driver.Success {
+		p.st.close()
+		return nil, c.resultf(op, r, "%d bytes of pinned memory", limit)
+	}
+	p.st.mem.put(at, size)
+	st, pinned := p.st, &c.drv.pinned
+	p.res = newResource(c, "PinnedPool", p.n, func() driver.Result {
+		pinned.remove(at)
+		return st.close()
+	})
+	st.pool = p.res
+	pinned.add(at, p.n, p.res)
+	c.stagings.add(st)
+	return p, nil
+}
+
+// Get takes a block of n bytes, n > 0, when there is room for it, or returns an error that wraps ctx's when ctx ends first. Blocks
+// larger than the pool are ErrInvalidValue. Its contents are undefined.
+func (p *PinnedPool) Get(ctx context.Context, n int) (*PinnedBlock, error) {
+	const op = "PinnedPool.Get"
+	if ctx == nil {
+		return nil, failf(op, ErrInvalidValue, "ctx is nil")
+	}
+	for {
+		var changed <-chan struct{}
+		if p != nil {
+			changed = p.st.mem.changed()
+		}
+		b, err := p.get(op, n)
+		if b != nil || err != nil {
+			return b, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, endedError(op, ctx, "blocks that have not been released")
+		}
+	}
+}
+
+// TryGet is Get without waiting: ok is false if there is no room now.
+func (p *PinnedPool) TryGet(n int) (b *PinnedBlock, ok bool, err error) {
+	b, err = p.get("PinnedPool.TryGet", n)
+	return b, b != nil, err
+}
+
+// get returns nil, nil if there is no room now.
+func (p *PinnedPool) get(op string, n int) (*PinnedBlock, error) {
+	if p == nil {
+		return nil, failf(op, ErrInvalidValue, "the pool is nil")
+	}
+	c := p.st.ctx
+	if err := c.enter(op); err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	switch {
+	case n <= 0:
+		return nil, failf(op, ErrInvalidValue, "size %d: take at least one byte", n)
+	case n > p.n:
+		return nil, failf(op, ErrInvalidValue, "size %d: the pool has %d bytes", n, p.n)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closing || p.res.closed() {
+		return nil, failf(op, ErrClosed, "the pool is closed")
+	}
+	at, _ := p.st.mem.get(uintptr(n))
+	if at == nil {
+		return nil, nil
+	}
+	p.blocks++
+	return &PinnedBlock{p, unsafe.Slice((*byte)(at), n)}, nil
+}
+
+// Len is the size of the pool in bytes.
+func (p *PinnedPool) Len() int {
+	if p == nil {
+		return 0
+	}
+	return p.n
+}
+
+// Context is the context that p was made in.
+func (p *PinnedPool) Context() *Context {
+	if p == nil {
+		return nil
+	}
+	return p.st.ctx
+}
+
+// Close forbids taking blocks, and frees the memory once all have been released; then it waits until queued work that may use
+// it is done. The Driver's Close frees it in any case. cuMemFreeHost.
+func (p *PinnedPool) Close() error {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	p.closing = true
+	empty := p.blocks == 0
+	p.mu.Unlock()
+	defer p.st.mem.wake()
+	if !empty {
+		return nil
+	}
+	return closeHandle(p.res)
+}
+
+// returned takes a block back.
+func (p *PinnedPool) returned(data []byte) {
+	p.st.mem.put(unsafe.Pointer(unsafe.SliceData(data)), uintptr(len(data)))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.blocks--; p.blocks == 0 && p.closing {
+		d := p.st.ctx.drv
+		d.retired.push(retired{p.res, false, false}) // freeing waits for the driver, which Release may not
+		d.drainSoon()
+	}
+}
+
+// Bytes is the memory. It must not be used once the block has been released. It needs no driver.
+func (b *PinnedBlock) Bytes() []byte {
+	if b == nil {
+		return nil
+	}
+	return b.data
+}
+
+// BlockSlice is b's memory as a slice of T, as many as fit. T must be free of Go pointers, or it panics.
+func BlockSlice[T any](b *PinnedBlock) []T {
+	mustBePlain[T]("BlockSlice")
+	return sliceOf[T](b.Bytes())
+}
+
+// Release gives the block back at once: no work that uses it is queued. A second release does nothing. It needs no driver, so it
+// works in host functions too.
+func (b *PinnedBlock) Release() {
+	if b == nil || b.data == nil {
+		return
+	}
+	data := b.data
+	b.data = nil
+	b.pool.returned(data)
+}
+
+// ReleaseAfter gives the block back when everything queued on s so far is done, and returns at once. If s's context has failed,
+// or fails, the block is given back all the same; on any other error it is still the caller's. CONTRACT CY-07.
+func (b *PinnedBlock) ReleaseAfter(s *Stream) error {
+	const op = "PinnedBlock.ReleaseAfter"
+	if b == nil || b.data == nil {
+		return failf(op, ErrInvalidValue, "the block is nil or released")
+	}
+	if err := s.begin(op); err != nil {
+		return err
+	}
+	defer s.end()
+	if err := s.refuseCapturing(op); err != nil {
+		return err
+	}
+	c := s.ctx
+	if c.drv != b.pool.st.ctx.drv {
+		return failf(op, ErrInvalidValue, "the stream belongs to %s and the pool to %s; use one Driver for both", c.describe(), b.pool.st.ctx.describeBeside(c))
+	}
+	raw, err := c.events.get(c, op)
+	if err != nil {
+		return err
+	}
+	if err := c.result(op, s.driver().EventRecord(c.raw, raw, s.raw)); err != nil {
+		c.events.put(raw)
+		return err
+	}
+	pool, data := b.pool, b.data
+	b.data = nil
+	_, err = c.notify(op, raw, func() {
+		c.events.put(raw)
+		pool.returned(data)
+	})
+	return err
+}

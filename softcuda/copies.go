@@ -1,0 +1,164 @@
+package softcuda
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// copyEngines are a device's copy engines: one for each direction between host and device. Each does one copy at a time, of
+// whatever stream; which one of those that are due comes first is nobody's promise.
+type copyEngines struct{ toHost, toDevice sync.Mutex }
+
+// on has an engine do a copy.
+func on(engine *sync.Mutex, do func()) func() {
+	return func() {
+		engine.Lock()
+		defer engine.Unlock()
+		do()
+	}
+}
+
+// engines are those of ctx's device, for an operation that has been found to be queueable there. mu is held.
+func (m *machine) engines(ctx driver.Context, raw driver.Stream) *copyEngines {
+	s, _ := m.stream(ctx, raw)
+	return &s.ctx.dev.engines
+}
+
+// MemHostRegister implements driver.MoreMemory. As on hardware a range must not meet one that is pinned already.
+func (m *machine) MemHostRegister(ctx driver.Context, p unsafe.Pointer, n uintptr, flags uint32) driver.Result {
+	const known = 1 | 2 | 4 | 8
+	m.mu.Lock()
+	defer m.unlock()
+	c, r := m.context(ctx)
+	if r == driver.Success {
+		r = m.forbidden()
+	}
+	switch {
+	case r != driver.Success:
+		return r
+	case p == nil, n == 0, flags&^known != 0:
+		return driver.ErrorInvalidValue
+	case m.pinnedMeets(uintptr(p), n):
+		return driver.ErrorHostMemoryAlreadyRegistered
+	}
+	c.dev.mem.registered[uintptr(p)] = unsafe.Slice((*byte)(p), n)
+	return driver.Success
+}
+
+// pinnedMeets reports whether a range of host memory meets one that is pinned. mu is held.
+func (m *machine) pinnedMeets(p, n uintptr) bool {
+	for _, d := range m.devices {
+		for _, list := range []map[uintptr][]byte{d.mem.pinned, d.mem.registered} {
+			for at, data := range list {
+				if p < at+uintptr(len(data)) && at < p+n {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// MemHostUnregister implements driver.MoreMemory. Like the driver's it first waits for the context's work.
+func (m *machine) MemHostUnregister(ctx driver.Context, p unsafe.Pointer) driver.Result {
+	return m.afterAll(ctx, func(c *context) driver.Result {
+		if c.dev.mem.registered[uintptr(p)] == nil {
+			return driver.ErrorHostMemoryNotRegistered
+		}
+		delete(c.dev.mem.registered, uintptr(p))
+		return driver.Success
+	})
+}
+
+// Memcpy2DAsync implements driver.MoreMemory.
+func (m *machine) Memcpy2DAsync(ctx driver.Context, c *driver.Copy2D, s driver.Stream) driver.Result {
+	rows := *c
+	return m.queueWork(ctx, s, func() (func(), driver.Result) {
+		from, r := m.end2D(&rows, &rows.Src)
+		if r != driver.Success {
+			return nil, r
+		}
+		to, r := m.end2D(&rows, &rows.Dst)
+		do := func() {
+			for y := range rows.Height {
+				copy(to[y*rows.Dst.Pitch:][:rows.Width], from[y*rows.Src.Pitch:])
+			}
+		}
+		switch engines := m.engines(ctx, s); {
+		case rows.Width == 0 || rows.Height == 0:
+			return nil, r
+		case rows.Src.Type == driver.MemoryHost && rows.Dst.Type == driver.MemoryDevice:
+			return on(&engines.toDevice, do), r
+		case rows.Dst.Type == driver.MemoryHost && rows.Src.Type == driver.MemoryDevice:
+			return on(&engines.toHost, do), r
+		}
+		return do, r
+	})
+}
+
+// end2D is the memory of an end of a copy of rows, from its first byte on. mu is held.
+func (m *machine) end2D(c *driver.Copy2D, e *driver.Copy2DEnd) ([]byte, driver.Result) {
+	n, skip := e.Bytes(c), e.Y*e.Pitch+e.X
+	var data []byte
+	r := driver.ErrorInvalidValue
+	switch {
+	case n == 0:
+		return nil, driver.Success
+	case c.Height > 1 && e.Pitch < e.X+c.Width:
+	case e.Type == driver.MemoryHost:
+		data, r = hostBytes(e.Host, n)
+	case e.Type == driver.MemoryDevice:
+		data, r = m.span(e.Device, n)
+	}
+	if r != driver.Success {
+		return nil, r
+	}
+	return data[skip:], r
+}
+
+// MemcpyPeerAsync implements driver.MoreMemory.
+func (m *machine) MemcpyPeerAsync(ctx driver.Context, dst driver.DevicePtr, dstCtx driver.Context, src driver.DevicePtr, srcCtx driver.Context, n uintptr, s driver.Stream) driver.Result {
+	m.mu.Lock()
+	for _, raw := range []driver.Context{dstCtx, srcCtx} {
+		if _, r := m.context(raw); r != driver.Success {
+			m.unlock()
+			return r
+		}
+	}
+	m.unlock()
+	return m.MemcpyDtoDAsync(ctx, dst, src, n, s)
+}
+
+// HostMemcpy implements driver.HostCopies.
+func (m *machine) HostMemcpy(dst, src unsafe.Pointer, n uintptr) {
+	copy(unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n))
+}
+
+// HostMemcpyAfter implements driver.HostCopies. A goroutine of the device may be what has to run first, so it does not wait.
+func (m *machine) HostMemcpyAfter(word *uint32, n uint32, dst, src unsafe.Pointer, size uintptr) bool {
+	if int32(atomic.LoadUint32(word)-n) < 0 {
+		return false
+	}
+	m.HostMemcpy(dst, src, size)
+	return true
+}
+
+// HostPrepare implements driver.HostCopies.
+func (m *machine) HostPrepare(unsafe.Pointer, uintptr) {}
+
+// HostPause implements driver.HostCopies.
+func (m *machine) HostPause(d time.Duration) {
+	if d <= 0 {
+		runtime.Gosched()
+		return
+	}
+	time.Sleep(d)
+}
+
+// WatchContext implements driver.HostCopies. A context that fails says so by itself.
+func (m *machine) WatchContext(driver.Context) {}

@@ -1,0 +1,185 @@
+package cuda
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// staging carries copies between devices and ordinary memory through pinned memory: a copy engine moves a chunk between the device
+// and a slot of pinned memory, and copying goroutines move it between the slot and the program's memory.
+//
+// All that the device does for a copy is queued on the copy's own stream at the call: for each chunk a copy, a write-value that
+// tells the goroutines, and a wait-value until they have done their part. The goroutines look at memory and write to memory,
+// and call no function of the driver. So nothing waits for work that is yet to be queued, neither on this stream nor on
+// another; no host function is used, so that one of the program's that runs long holds no copy up; and no call that the driver
+// holds up while a stream waits (CONTRACT TK-03) is one that the wait needs.
+//
+// Slots are leased to a stream from its first copy until its last one is done. A stream that is busy or held keeps its slots,
+// and others have theirs; only when there is no memory left for a lease at all do two streams share one, in turns.
+type staging struct {
+	ctx  *Context
+	tune stagingTune
+	mem  *arena
+	pool *resource // of the PinnedPool that this is, held while copies are in progress; nil: the context's own ring
+
+	opening sync.Mutex // held while the words are taken from the driver; before mu
+
+	mu      sync.Mutex // guards what follows; never held across a driver call
+	words   unsafe.Pointer
+	pairs   []*wordPair // that no lease has
+	leases  []*lease
+	turn    int // the lease that is looked at first
+	workers int
+	pausing int           // of the workers
+	failed  error         // what the context has failed with
+	calm    tally         // workers and copies
+	bell    chan struct{} // rung when something is added
+}
+
+// wordPair is how a lease's device and goroutines tell each other what is done: each counts the chunks that it is through with,
+// in its own word, on a cache line of its own. The counts go on from lease to lease and are never set back, so that a stale
+// write or wait finds nothing of a later lease's: they are the slots' generations (CONTRACT CY-04).
+type wordPair struct {
+	device, host *atomic.Uint32
+	next         uint32 // the number of the next chunk
+}
+
+const (
+	wordsPerStaging = 256 // pairs, and so leases
+	wordPairSize    = 128
+)
+
+// chunk is a part of a copy that is in a slot at one time.
+type chunk struct {
+	job    *stagedCopy
+	slot   unsafe.Pointer
+	off, n uintptr // of the copy's bytes, row behind row
+	given  uintptr // bytes that workers have taken on
+	left   uintptr // bytes that are not copied yet
+	out    int     // workers at it
+	void   bool    // it was not queued, but the device waits for it
+}
+
+// place is a word's address, which is one for the host and for devices.
+func place(w *atomic.Uint32) driver.DevicePtr { return driver.DevicePtr(uintptr(unsafe.Pointer(w))) }
+
+// reached reports whether a counter has come to n. Counters wrap.
+func reached(w *atomic.Uint32, n uint32) bool { return int32(w.Load()-n) >= 0 }
+
+func newStaging(c *Context, limit uintptr) *staging {
+	d := c.drv.drv
+	st := &staging{ctx: c, tune: newStagingTune(), bell: make(chan struct{}, 1)}
+	st.mem = &arena{limit: limit, segment: 16 << 20, take: func(n uintptr) (p unsafe.Pointer, r driver.Result) {
+		c.drv.relaxed(func() { p, r = d.MemHostAlloc(c.raw, n, driver.MemHostAllocPortable) })
+		return p, r
+	}}
+	return st
+}
+
+// open takes the words from the driver, once.
+func (st *staging) open() driver.Result {
+	st.opening.Lock()
+	defer st.opening.Unlock()
+	st.mu.Lock()
+	done := st.words != nil
+	st.mu.Unlock()
+	if done {
+		return driver.Success
+	}
+	p, r := st.mem.take(wordsPerStaging * wordPairSize)
+	if r != driver.Success {
+		return r
+	}
+	clear(unsafe.Slice((*byte)(p), wordsPerStaging*wordPairSize))
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.words = p
+	for i := range wordsPerStaging {
+		at := unsafe.Add(p, i*wordPairSize)
+		st.pairs = append(st.pairs, &wordPair{device: (*atomic.Uint32)(at), host: (*atomic.Uint32)(unsafe.Add(at, wordPairSize/2))})
+	}
+	return r
+}
+
+// close gives the memory back. Nothing is in progress any more.
+func (st *staging) close() driver.Result {
+	<-st.calm.idle()
+	st.ctx.stagings.remove(st)
+	st.mu.Lock()
+	words := st.words
+	st.words, st.pairs = nil, nil
+	st.mu.Unlock()
+	free := func(p unsafe.Pointer) driver.Result { return st.ctx.drv.drv.MemFreeHost(st.ctx.raw, p) }
+	r := st.mem.drop(free)
+	if words != nil {
+		if rw := free(words); r == driver.Success {
+			r = rw
+		}
+	}
+	return r
+}
+
+// add puts a chunk behind those of l, for the workers.
+func (st *staging) add(l *lease, c *chunk) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	c.job.open++
+	l.chunks = append(l.chunks, c)
+	st.settle(l)
+	st.hire()
+}
+
+// queued ends the call that queues on l.
+func (st *staging) queued(l *lease) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	l.queues = false
+	st.settle(l)
+	st.mem.wake()
+}
+
+// settle takes off what is done of l, and ends l with its last chunk. mu is held.
+func (st *staging) settle(l *lease) {
+	for len(l.chunks) > 0 && st.done(l, l.chunks[0]) {
+		c := l.chunks[0]
+		l.chunks[0], l.last = nil, c.job
+		l.chunks = l.chunks[1:]
+		l.first++
+		l.handed = max(l.handed-1, 0)
+		if !c.job.toHost {
+			c.job.done.Add(int64(c.n))
+		}
+		st.end(c.job)
+	}
+	if len(l.chunks) > 0 || l.queues {
+		return
+	}
+	if i := slices.Index(st.leases, l); i >= 0 {
+		st.leases = slices.Delete(st.leases, i, i+1)
+		st.release(l)
+	}
+}
+
+// done reports whether the slot of l's first chunk is free again. mu is held.
+func (st *staging) done(l *lease, c *chunk) bool {
+	if st.failed != nil {
+		return c.out == 0
+	}
+	return c.left == 0 && (c.job.toHost || c.void || reached(l.pair.device, l.first+1))
+}
+
+// fail ends all copies: the context has failed. Workers finish what they are at.
+func (st *staging) fail(why error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.failed == nil {
+		st.failed = why
+	}
+	for _, l := range slices.Clone(st.leases) {
+		st.settle(l)
+	}
+}

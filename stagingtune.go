@@ -1,0 +1,95 @@
+package cuda
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// stagingTune are the sizes that staged copies go by. They were chosen by measurement (facts/h200.md, "Copies"); internal/bench
+// sets others by stagingVariable, to measure again. Programs choose with Staging and Direct.
+type stagingTune struct {
+	// ring bounds the pinned memory of a context's own ring.
+	ring uintptr
+	// chunk is the largest slot: with 16 MiB the link is reached (54 of 55 GB/s), with 4 MiB nearly so, and with 1 MiB what each
+	// chunk costs sets the rate. least is the smallest chunk that a copy is cut into: the first and last chunks of a copy are
+	// small, since while they are copied the link has nothing to do.
+	chunk, least uintptr
+	// slots is how many chunks of a copy may be on their way at once: while one is copied by the processor, the link fills others.
+	slots int
+	// threads is how many goroutines copy at once, and part what one takes at a time: four to eight reach the link, twelve are
+	// slower again, and one alone is slower than the driver's own pageable copy.
+	threads int
+	part    uintptr
+	// small is the largest source that is left to the driver, which says that it reads a pageable source of up to 64 KiB at
+	// once and without waiting for the stream.
+	small uintptr
+}
+
+const stagingVariable = "HOSTLAUNCH_STAGING"
+
+// newStagingTune is what there is, changed by the environment: "chunk=8M,threads=4".
+func newStagingTune() stagingTune {
+	t := stagingTune{
+		ring: 128 << 20, chunk: 16 << 20, least: 256 << 10, slots: 4,
+		threads: min(max(runtime.NumCPU()/2, 1), 8), part: 2 << 20, small: 64 << 10,
+	}
+	for field := range strings.SplitSeq(os.Getenv(stagingVariable), ",") {
+		name, value, _ := strings.Cut(field, "=")
+		n, ok := parseSize(value)
+		if !ok {
+			continue
+		}
+		switch name {
+		case "ring":
+			t.ring = roundUp(n, arenaUnit)
+		case "chunk":
+			t.chunk = roundUp(n, arenaUnit)
+		case "least":
+			t.least = roundUp(n, arenaUnit)
+		case "slots":
+			t.slots = int(min(n, 64))
+		case "threads":
+			t.threads = int(min(n, 256))
+		case "part":
+			t.part = n
+		case "small":
+			t.small = n
+		}
+	}
+	return t
+}
+
+// parseSize reads a positive number, or 0, in bytes, KiB (K) or MiB (M).
+func parseSize(s string) (uintptr, bool) {
+	unit := uintptr(1)
+	if rest, ok := strings.CutSuffix(s, "K"); ok {
+		s, unit = rest, 1<<10
+	} else if rest, ok := strings.CutSuffix(s, "M"); ok {
+		s, unit = rest, 1<<20
+	}
+	n, err := strconv.ParseUint(s, 10, 32)
+	return uintptr(n) * unit, err == nil
+}
+
+// slotFor is the size of the slots that a copy of n bytes would best have: an eighth of it, so that copying overlaps with the
+// link from early on.
+func (t *stagingTune) slotFor(n uintptr) uintptr {
+	if n <= t.least {
+		return roundUp(n, arenaUnit)
+	}
+	return min(max(roundUp(n/8, arenaUnit), t.least), t.chunk)
+}
+
+// leaseCap bounds what one stream takes of memory of which so much is free: three eighths if nobody else has any, then a
+// sixteenth, and little when a quarter is left, which is then enough for a hundred more streams (CONTRACT CY-08).
+func leaseCap(limit, free uintptr, alone bool) uintptr {
+	switch {
+	case alone:
+		return limit / 8 * 3
+	case free > limit/4:
+		return limit / 16
+	}
+	return limit / 512
+}
