@@ -18,7 +18,7 @@ for build in cgo purego; do
   go build -ldflags='-s -w' -o "$out/bench.$build" ./internal/bench
   go build -ldflags='-s -w' -o "$out/01-hostlaunch.$build" ./examples/01-hostlaunch
 done
-cp internal/bench/floor/floor.cpp internal/testkernels/kernels.ptx "$out/"
+cp internal/bench/floor/floor.cpp internal/bench/peers/copies.py internal/testkernels/kernels.ptx "$out/"
 cp scripts/gpu-run.sh "$out/run.sh"
 mkdir -p "$out/src/scripts" "$out/src/internal/testkernels" "$out/src/examples/01-hostlaunch"
 cp scripts/ptx.sh "$out/src/scripts/" # which compiles what lies beside its own folder
