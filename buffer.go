@@ -113,6 +113,16 @@ func (b *Buffer) transfer(op string, p []byte, off int64, do func(driver.DeviceP
 	if len(p) == 0 {
 		return 0, nil
 	}
+	legacy := b.ctx.DefaultStream()
+	if err := legacy.begin(op); err != nil {
+		return 0, err
+	}
+	defer legacy.end()
+	waited, err := legacy.mayWait(op)
+	if err != nil {
+		return 0, err
+	}
+	defer waited()
 	r := do(b.ptr+driver.DevicePtr(off), rangeOf(p))
 	b.ctx.drv.funcs.Observe()
 	if err := b.ctx.result(op, r); err != nil {

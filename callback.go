@@ -39,11 +39,14 @@ func AddCallback(s *Stream, fn func(err error), opts ...HostOption) error {
 	if err != nil {
 		return err
 	}
+	if err := o.noTask(op); err != nil {
+		return err
+	}
 	if o.mode != Block {
 		return failf(op, ErrInvalidValue, "callbacks have no sync mode; use HostLaunch")
 	}
 	o.callback, o.ctx, o.seq = fn, s.ctx, s.ctx.callbackSeq.Add(1)
-	return s.ctx.launchHost(op, s.raw, hostfn.Func{More: o, Site: site, Group: &s.ctx.callbacks})
+	return s.ctx.launchHost(op, s.raw, hostfn.Func{More: o, Site: site, Group: &s.ctx.callbacks, On: uintptr(s.lane().raw)})
 }
 
 // runCallback is what the driver calls, on its own thread.

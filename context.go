@@ -32,6 +32,8 @@ type Context struct {
 	callbacks   hostfn.Group  // those of AddCallback, which a failure treats differently
 	callbackSeq atomic.Uint64 // numbers them, to run in their order those that a driver leaves
 	memOps      memOpSupport
+	cells       holdCells
+	streams     streamPool
 
 	own  bool         // made by NewContext
 	uses atomic.Int64 // of an own context: calls in progress, and closedBit once it is closed
@@ -105,6 +107,8 @@ func (c *Context) fail(r driver.Result) {
 		for _, fn := range d.funcs.Sweep(&c.funcs) {
 			d.resolve(fn, neverRan(fn, why))
 		}
+		d.spin.fail(c)
+		d.tasks.fail(c, why)
 		c.failCallbacks(r)
 	}()
 }

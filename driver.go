@@ -25,6 +25,9 @@ type Driver struct {
 	resources registry
 	retired   retireList
 	capturing capturing
+	tasks     tasks
+	held      heldStreams
+	spin      spinner
 	endings   tally // closed executables whose launches are not done
 	pinned    pinnedRanges
 
@@ -57,6 +60,7 @@ func NewDriver(impl driver.Driver, opts ...Option) (*Driver, error) {
 	if r != driver.Success {
 		return nil, NewError(op, r, "the driver does not tell its devices")
 	}
+	d.held.drv = d
 	d.version, d.devices = Version(v), make([]*Device, n)
 	impl.Attach(driver.Upcalls{HostFunc: d.runHostFunc, Lost: d.contextLost, Pending: d.pending, Log: d.logError, Callback: d.runCallback})
 	return d, nil
@@ -127,10 +131,10 @@ func (d *Driver) enter(op string) error {
 	if d == nil {
 		return failf(op, ErrInvalidValue, "the driver is nil")
 	}
-	if d.drv.InHostFunction() {
+	if d.inHostFunction() {
 		return failf(op, ErrNotPermitted, "called inside a host function, where CUDA is forbidden; call it afterwards (OnDone), or from a goroutine that the function starts")
 	}
-	if d.calls.Add(1)&closingBit != 0 {
+	if d.calls.Add(1)&closingBit != 0 && d.tasks.current() == nil { // a task counts as a call, so there is time for its own
 		d.leave()
 		return failf(op, ErrClosed, "the Driver is closed")
 	}
@@ -158,13 +162,13 @@ func (d *Driver) becameQuiet() {
 
 // Close waits until all queued work is done, frees everything made from d, and lets go of the devices. Afterwards nothing of
 // the library runs any more, no goroutine and no host function, and every call returns ErrClosed (CONTRACT LI-01, LI-03).
-// Inside a host function Close is accepted and carried out later, on an ordinary goroutine. Inside an OnDone, OnPanic or
-// OnLost it returns ErrDeadlock, since it would wait for that. Work that never ends makes Close wait forever: see Shutdown.
+// Inside a host function Close is accepted and carried out later, on an ordinary goroutine. Inside a task, and inside an OnDone,
+// OnPanic or OnLost, it returns ErrDeadlock, since it would wait for that. Work that never ends makes Close wait forever: see Shutdown.
 func (d *Driver) Close() error {
 	if d == nil {
 		return nil
 	}
-	if d.drv.InHostFunction() {
+	if d.inHostFunction() {
 		d.startShutdown()
 		return nil
 	}
@@ -181,11 +185,14 @@ func (d *Driver) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return failf(op, ErrInvalidValue, "ctx is nil")
 	}
-	if d.drv.InHostFunction() {
+	if d.inHostFunction() {
 		return failf(op, ErrNotPermitted, "called inside a host function, which it would wait for; call Close, or call it from a goroutine")
 	}
 	if inReport() {
 		return failf(op, ErrDeadlock, "called inside an OnDone, OnPanic or OnLost, which it would wait for; call it from another goroutine")
+	}
+	if t := d.tasks.current(); t != nil {
+		return failf(op, ErrDeadlock, "called in a task (%s), which it would wait for; call it from another goroutine", t.describe())
 	}
 	d.startShutdown()
 	select {
@@ -238,6 +245,8 @@ func (d *Driver) finishQuiet() {
 	<-d.notices.idle() // a Wait that its context ended has its event there still
 	for _, c := range d.allContexts() {
 		c.events.drain(c)
+		c.streams.drain(c)
+		c.cells.drain(c)
 		c.release()
 	}
 	d.drv.Shut()
@@ -248,6 +257,11 @@ func (d *Driver) finishQuiet() {
 func (d *Driver) stuck() string {
 	const most = 4
 	var parts []string
+	for _, t := range d.tasks.all() {
+		if len(parts) < most {
+			parts = append(parts, t.describe())
+		}
+	}
 	d.funcs.Each(func(_ hostfn.Handle, fn hostfn.Func, started bool) bool {
 		what := "waits"
 		if started {

@@ -19,6 +19,7 @@ type Event struct {
 	timing   bool
 	recorded atomic.Bool
 	captured atomic.Pointer[capture] // that the latest record was in; nil: in none
+	behind   atomic.Pointer[[]*Task] // that the latest record is behind
 }
 
 // EventOption configures NewEvent.
@@ -126,9 +127,14 @@ func (e *Event) Query() (done bool, err error) {
 func (e *Event) Sync() error {
 	const op = "Event.Sync"
 	if err := e.begin(op); err != nil {
-		return err
+		return e.waitsInside(op, err)
 	}
 	defer e.end()
+	waited, err := e.mayWait(op)
+	if err != nil {
+		return err
+	}
+	defer waited()
 	r := e.ctx.drv.drv.EventSynchronize(e.ctx.raw, e.raw)
 	e.ctx.drv.funcs.Observe()
 	return e.ctx.result(op, r)
@@ -142,9 +148,14 @@ func (e *Event) Wait(ctx context.Context) error {
 	if ctx == nil {
 		return failf(op, ErrInvalidValue, "ctx is nil")
 	}
-	done, err := e.notify(op)
+	waited, err := e.mayWait(op)
 	if err != nil {
 		return err
+	}
+	defer waited()
+	done, err := e.notify(op)
+	if err != nil {
+		return e.waitsInside(op, err)
 	}
 	return e.ctx.await(op, ctx, done)
 }
@@ -256,6 +267,7 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 		return s.ctx.result(op, r)
 	}
 	e.recorded.Store(true)
+	e.setBehind(s)
 	if flags != 0 {
 		c.keep(e.res)
 		return nil
@@ -282,6 +294,9 @@ func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 	}
 	if r := s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
+	}
+	if list := e.behind.Load(); list != nil {
+		s.ctx.drv.tasks.joinStream(s, *list)
 	}
 	switch c := e.captured.Load(); {
 	case flags != 0:
@@ -318,6 +333,7 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 	if err := s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)); err != nil {
 		return err
 	}
+	s.ctx.drv.tasks.joinStream(s, s.ctx.drv.tasks.behindStream(other))
 	if c := other.capture(); c != nil { // which s belongs to now
 		c.join(s)
 	}

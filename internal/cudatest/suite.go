@@ -46,6 +46,7 @@ func Cases() []Case {
 		managedCases, accessCases, greenCases,
 		captureCases, captureEndCases, hostNodeCases,
 		reportCases, borrowCases,
+		taskCases,
 	)
 }
 

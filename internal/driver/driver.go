@@ -80,6 +80,7 @@ type Driver interface {
 	GreenContexts
 	Captures
 	Graphs
+	Holds
 }
 
 // Upcalls are what a driver calls in the library.

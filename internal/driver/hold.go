@@ -1,0 +1,16 @@
+package driver
+
+// Holds is what the library must know of a driver to hold streams from outside, with memory operations.
+type Holds interface {
+	// HardwareQueues is how many queues of the hardware all streams share. A stream that waits for the CPU blocks one, and with
+	// it every other stream that has the same one. 0: streams share nothing.
+	HardwareQueues() int
+	// EmulateSpin reports whether a host function of mode Spin is had sooner by a thread that polls memory than by
+	// LaunchHostFuncMode.
+	EmulateSpin() bool
+	// WatchContext says that functions wait in ctx (Upcalls.Pending counts them) that no LaunchHostFunc has told of: the driver
+	// has to notice ctx's failure all the same.
+	WatchContext(ctx Context)
+	// MemoryWritten says that the CPU has written to memory that a wait-value may wait for.
+	MemoryWritten()
+}
