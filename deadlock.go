@@ -136,16 +136,14 @@ func (t *Task) waitsFor(list []*Task, left map[*Task]bool) (string, *Task) {
 		return nil
 	}
 	if w := t.wait; w != nil {
-		where := " waits in " + w.op
+		where := about + ", waits in " + w.op + " for "
 		if w.what != "" {
-			where += " for " + w.what + ", which is"
-		} else {
-			where += " for what is"
+			where += w.what + ", which is behind "
 		}
 		if next := find(slices.Concat(w.queued, w.tasks)); next == t {
-			return about + "," + where + " behind the task itself", nil
+			return where + "the task itself", nil
 		} else if next != nil {
-			return about + "," + where + " behind " + next.describe(), next
+			return where + next.describe(), next
 		}
 	}
 	if next := find(t.after); next != nil {

@@ -18,6 +18,9 @@ func TestConformance(t *testing.T) {
 		OpenChecked: func(opts ...cuda.Option) (*cuda.Driver, error) {
 			return softcuda.New(softcuda.Options{Devices: 2, Kernels: testkernels.Twins(), NoConcurrentManagedAccess: true}, opts...), nil
 		},
+		OpenSpin: func(opts ...cuda.Option) (*cuda.Driver, error) {
+			return softcuda.NewSpinning(softcuda.Options{Devices: 2, Kernels: testkernels.Twins()}, opts...)
+		},
 		PTX:  testkernels.PTX,
 		Test: "TestConformance",
 	})
