@@ -39,9 +39,6 @@ func AddCallback(s *Stream, fn func(err error), opts ...HostOption) error {
 	if err != nil {
 		return err
 	}
-	if err := o.noTask(op); err != nil {
-		return err
-	}
 	if o.mode != Block {
 		return failf(op, ErrInvalidValue, "callbacks have no sync mode; use HostLaunch")
 	}

@@ -28,6 +28,7 @@ type Driver struct {
 	tasks     tasks
 	held      heldStreams
 	spin      spinner
+	dog       watchdog
 	endings   tally // closed executables whose launches are not done
 	pinned    pinnedRanges
 
@@ -227,6 +228,10 @@ func (d *Driver) finish() {
 // finishQuiet is finish once no call is in progress. It runs in Relaxed capture mode; but synchronising a context spoils the
 // captures of others there in any mode.
 func (d *Driver) finishQuiet() {
+	defer func() {
+		d.dog.stop()
+		<-d.reports.idle() // of a context that failed on the way, and the watchdog's
+	}()
 	for _, c := range d.capturing.all() {
 		c.abandon(false)
 	}
@@ -250,7 +255,6 @@ func (d *Driver) finishQuiet() {
 		c.release()
 	}
 	d.drv.Shut()
-	<-d.reports.idle() // of a context that failed on the way
 }
 
 // stuck describes what finish waits for.

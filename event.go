@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/native"
 )
 
 // Event is a CUDA event: a mark in a stream, recorded with Queue.Record, that other streams and the program can wait for
@@ -19,6 +20,7 @@ type Event struct {
 	timing   bool
 	recorded atomic.Bool
 	captured atomic.Pointer[capture] // that the latest record was in; nil: in none
+	on       atomic.Uintptr          // the stream of the latest record
 	behind   atomic.Pointer[[]*Task] // that the latest record is behind
 }
 
@@ -124,7 +126,10 @@ func (e *Event) Query() (done bool, err error) {
 
 // Sync waits until what e's latest record captured is done. It blocks the calling goroutine and a thread; see Wait and Done.
 // cuEventSynchronize.
+//
+//go:noinline
 func (e *Event) Sync() error {
+	site := native.CallerPC()
 	const op = "Event.Sync"
 	if err := e.begin(op); err != nil {
 		return e.waitsInside(op, err)
@@ -135,6 +140,7 @@ func (e *Event) Sync() error {
 		return err
 	}
 	defer waited()
+	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
 	r := e.ctx.drv.drv.EventSynchronize(e.ctx.raw, e.raw)
 	e.ctx.drv.funcs.Observe()
 	return e.ctx.result(op, r)
@@ -143,7 +149,10 @@ func (e *Event) Sync() error {
 // Wait is Sync with a limit: it returns an error that wraps ctx's when ctx ends first, and leaves nothing of the wait behind.
 // No thread waits meanwhile, however many goroutines do (CONTRACT EV-03). The event must not be recorded again while it is
 // waited for: which of the records the wait is then for differs between drivers.
+//
+//go:noinline
 func (e *Event) Wait(ctx context.Context) error {
+	site := native.CallerPC()
 	const op = "Event.Wait"
 	if ctx == nil {
 		return failf(op, ErrInvalidValue, "ctx is nil")
@@ -157,6 +166,7 @@ func (e *Event) Wait(ctx context.Context) error {
 	if err != nil {
 		return e.waitsInside(op, err)
 	}
+	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
 	return e.ctx.await(op, ctx, done)
 }
 
@@ -267,6 +277,7 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 		return s.ctx.result(op, r)
 	}
 	e.recorded.Store(true)
+	e.on.Store(uintptr(s.lane().raw))
 	e.setBehind(s)
 	if flags != 0 {
 		c.keep(e.res)

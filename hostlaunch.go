@@ -47,6 +47,7 @@ type hostOptions struct {
 	parent context.Context // of a task
 	stop   bool            // a task that fails stops its stream
 	task   *Task           // what Go was given, and not HostLaunch
+	run    func() error    // a task of a graph
 
 	callback func(error) // what AddCallback was given, and not HostLaunch
 	ctx      *Context    // of a callback
@@ -96,9 +97,6 @@ func (s *Stream) hostLaunch(fn func(), site uintptr, opts []HostOption) error {
 	waiting := hostfn.Func{Run: fn, Site: site, Group: &s.ctx.funcs, On: uintptr(s.lane().raw)}
 	if len(opts) > 0 {
 		o, err := newHostOptions(op, opts)
-		if err == nil {
-			err = o.noTask(op)
-		}
 		if err != nil {
 			return err
 		}
@@ -120,15 +118,10 @@ func newHostOptions(op string, opts []HostOption) (*hostOptions, error) {
 	if o.mode > Spin {
 		return nil, failf(op, ErrInvalidValue, "sync mode %d is unknown; use Block or Spin", o.mode)
 	}
-	return o, nil
-}
-
-// noTask refuses options that are for tasks.
-func (o *hostOptions) noTask(op string) error {
-	if o.parent != nil || o.stop {
-		return failf(op, ErrInvalidValue, "WithContext and StopOnError are for tasks; use Go")
+	if forTask := op == "Go" || op == "GraphBuilder.Task" || o.run != nil; !forTask && (o.parent != nil || o.stop) {
+		return nil, failf(op, ErrInvalidValue, "WithContext and StopOnError are for tasks; use Go")
 	}
-	return nil
+	return o, nil
 }
 
 // launchHost puts the function in the table and hands the driver its handle.
@@ -141,6 +134,7 @@ func (c *Context) launchHost(op string, s driver.Stream, fn hostfn.Func) error {
 		}
 		return failf(op, ErrOutOfMemory, "16 million host functions are waiting; wait for some")
 	}
+	d.watch()
 	r := c.launch(s, h, fn)
 	if r == driver.Success {
 		return nil
@@ -217,7 +211,11 @@ func (d *Driver) callHostFunc(fn hostfn.Func, failure *error, goexit func(*Panic
 			goexit(e) // a panic on the way out of a Goexit: recovering it does not stop the Goexit
 		}
 	}()
-	hostfn.Call(fn.Run, func(out hostfn.Outcome) {
+	run := fn.Run
+	if o, _ := fn.More.(*hostOptions); o != nil && o.run != nil {
+		run = func() { *failure = o.run() }
+	}
+	hostfn.Call(run, func(out hostfn.Outcome) {
 		e := panicked(fn, out)
 		if out.Goexit {
 			goexit(e)

@@ -1,6 +1,9 @@
 package cuda
 
-import "log/slog"
+import (
+	"log/slog"
+	"time"
+)
 
 // Option configures a Driver.
 type Option func(*options)
@@ -11,6 +14,7 @@ type options struct {
 	logger  *slog.Logger
 
 	maxHeld, taskStreams int
+	watchdog             time.Duration
 }
 
 // OnPanic has fn told of panics of host functions that have no OnDone of their own. Without it they are logged. fn runs on an

@@ -30,6 +30,9 @@ func (d *Driver) resolve(fn hostfn.Func, failure error) {
 		d.report("OnPanic", fn, func() { d.reportPanic(e) })
 	case *LostError:
 		d.report("OnLost", fn, func() { d.reportLost(e) })
+	case nil:
+	default:
+		d.report("log", fn, func() { d.logError("cuda: task failed", "func", funcName(fn), "site", siteName(fn.Site), "err", e) })
 	}
 }
 

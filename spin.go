@@ -75,6 +75,7 @@ func (c *Context) spinHold(op string, s *Stream, held heldRound, fn hostfn.Func)
 	if h == 0 {
 		return c.lostError(op, c.lost())
 	}
+	d.watch()
 	signal, r := d.spin.add(s.lane(), spinFunc{c, h, held})
 	if r == driver.Success {
 		r = held.signalAndHold(c, s.raw, signal)

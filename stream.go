@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/native"
 )
 
 // Stream is a CUDA stream: a queue whose work runs in order (CONTRACT ST). It is a Queue. It may be used from any goroutine;
@@ -259,7 +260,10 @@ func (s *Stream) Query() (done bool, err error) {
 // Sync waits until all work queued on s so far is done. It blocks the calling goroutine and a thread; see Wait for a limit.
 // A device error of earlier work is returned, once the device has it (CONTRACT ST-04, ST-11). On a stream that captures it is
 // ErrCaptureUnsupported, and the capture is invalid (CONTRACT CP-11). cuStreamSynchronize.
+//
+//go:noinline
 func (s *Stream) Sync() error {
+	site := native.CallerPC()
 	const op = "Stream.Sync"
 	if err := s.begin(op); err != nil {
 		return s.waitsInside(op, err)
@@ -270,6 +274,7 @@ func (s *Stream) Sync() error {
 		return err
 	}
 	defer done()
+	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
 	r := s.driver().StreamSynchronize(s.ctx.raw, s.raw)
 	s.ctx.drv.funcs.Observe()
 	return s.ctx.result(op, r)
@@ -278,7 +283,10 @@ func (s *Stream) Sync() error {
 // Wait waits until all work queued on s so far is done or ctx ends, whichever is first; if ctx ends, it returns an error that
 // wraps ctx's, and the stream's work goes on. No thread waits meanwhile (CONTRACT ST-04). On a stream that captures it is
 // ErrCapturing, and the capture stays valid.
+//
+//go:noinline
 func (s *Stream) Wait(ctx context.Context) error {
+	site := native.CallerPC()
 	const op = "Stream.Wait"
 	if ctx == nil {
 		return failf(op, ErrInvalidValue, "ctx is nil")
@@ -300,6 +308,7 @@ func (s *Stream) Wait(ctx context.Context) error {
 		return err
 	}
 	defer waited()
+	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
 	raw, err := s.ctx.events.get(s.ctx, op)
 	if err != nil {
 		return err

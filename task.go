@@ -123,9 +123,7 @@ func (s *Stream) newTask(op string, fn func(context.Context) error, site uintptr
 	d := s.ctx.drv
 	t := &Task{drv: d, stream: s, lane: s.lane(), opts: o, name: o.name, site: site, fn: fn, done: make(chan struct{})}
 	if t.name == "" {
-		if f := runtime.FuncForPC(reflect.ValueOf(fn).Pointer()); f != nil {
-			t.name = f.Name()
-		}
+		t.name = taskName(fn)
 	}
 	o.task = t
 	t.hold = hold{lane: t.lane, granted: t.submitLater}
@@ -135,6 +133,14 @@ func (s *Stream) newTask(op string, fn func(context.Context) error, site uintptr
 	}
 	d.readyForTasks(s.ctx)
 	return t, nil
+}
+
+// taskName is what the program calls fn.
+func taskName(fn func(context.Context) error) string {
+	if f := runtime.FuncForPC(reflect.ValueOf(fn).Pointer()); f != nil {
+		return f.Name()
+	}
+	return "(unknown)"
 }
 
 // WithContext gives a task the context that its function's is derived from (CONTRACT TK-05). It is for Go and GraphBuilder.Task.
@@ -280,18 +286,23 @@ func (t *Task) run() {
 		return
 	}
 	defer t.drv.tasks.leave(t)
+	t.call(&err)
+}
+
+// call calls the task's function, and says in err what it ended with, also when it ends its goroutine.
+func (t *Task) call(err *error) {
 	parent := t.opts.parent
 	if parent == nil {
 		parent = context.Background()
 	}
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	hostfn.Call(func() { err = callTask(ctx, t.fn) }, func(out hostfn.Outcome) {
-		p := panicked(t.waiting(), out)
+	hostfn.Call(func() { *err = callTask(ctx, t.fn) }, func(out hostfn.Outcome) {
+		p := &PanicError{Name: t.name, Site: siteName(t.site), Value: out.Panic, Stack: out.Stack}
 		if out.Goexit {
 			p.Value = ErrGoexit
 		}
-		err = p
+		*err = p
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/hostfn"
@@ -24,6 +23,7 @@ type tasks struct {
 	list        []*Task    // in the order of their Go calls
 	lanes       map[laneKey]*lane
 	byGoroutine map[uint64]*Task
+	inGraphs    []*Task // those of graphs, while they run
 }
 
 // lane is a stream with work behind tasks.
@@ -147,12 +147,7 @@ func (b *tasks) begin(t *Task) error {
 	if why := b.lanes[t.lane].stopped; why != nil {
 		return &LostError{Name: t.name, Site: siteName(t.site), Err: stoppedError("Go", why)}
 	}
-	t.state, t.goroutine, t.began = taskRuns, id, time.Now()
-	if b.byGoroutine == nil {
-		b.byGoroutine = map[uint64]*Task{}
-	}
-	b.byGoroutine[id] = t
-	b.running.Add(1)
+	b.run(t, id)
 	return nil
 }
 
@@ -181,8 +176,12 @@ func (b *tasks) end(t *Task, err error) {
 			delete(b.lanes, k)
 		}
 	}
-	b.list = slices.DeleteFunc(b.list, func(other *Task) bool { return other == t })
+	b.list = without(b.list, t)
 	b.active.Add(-1)
+}
+
+func without(list []*Task, t *Task) []*Task {
+	return slices.DeleteFunc(list, func(other *Task) bool { return other == t })
 }
 
 // forget takes a stream off that is about to be destroyed: its handle may come again.
@@ -264,12 +263,16 @@ func (b *tasks) queueTurn(op string, s *Stream, ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		place := s.ctx.drv.dog.waiters.add(op+" for its turn", 0, forTurn)
 		select {
 		case <-wait:
-			end()
 		case <-ctx.Done():
-			end()
-			return endedError(op, ctx, "")
+			err = endedError(op, ctx, "")
+		}
+		place.Store(nil)
+		end()
+		if err != nil {
+			return err
 		}
 	}
 }

@@ -49,8 +49,8 @@ func Cases() []Case {
 		managedCases, accessCases, greenCases,
 		captureCases, captureEndCases, hostNodeCases,
 		reportCases, borrowCases,
-		spinCases,
-		taskCases, taskHoldCases,
+		spinCases, watchdogCases,
+		taskCases, taskHoldCases, taskGraphCases,
 	)
 }
 

@@ -1,12 +1,20 @@
 package cudatest
 
-import "github.com/hostlaunch/cuda"
+import (
+	"context"
+
+	"github.com/hostlaunch/cuda"
+)
 
 // laterCalls are the part of everyCall that came with the driver's whole stream API.
 func laterCalls(t *T, s, other *cuda.Stream) map[string]func() error {
 	dev, word, m := t.Device(0), t.Buffer(64).Word(0), t.Managed(cuda.AttachGlobal)
 	nothing := func(error) { t.Error("a refused callback ran") }
 	return map[string]func() error{
+		"Go": func() error {
+			_, err := cuda.Go(other, func(context.Context) error { t.Error("a refused task ran"); return nil })
+			return err
+		},
 		"AddCallback":                      func() error { return cuda.AddCallback(other, nothing) },
 		"Stream.SynchronizationPolicy":     func() error { _, err := s.SynchronizationPolicy(); return err },
 		"Stream.SetSynchronizationPolicy":  func() error { return s.SetSynchronizationPolicy(cuda.SyncAuto) },

@@ -174,8 +174,8 @@ func taskThroughLegacy(t *T) {
 	entered, ready := make(chan struct{}), make(chan struct{})
 	errs := map[string]error{}
 	task := t.Task(blocking, func(context.Context) error {
-		close(entered)
 		errs["none"] = errors.Join(another.Sync(), free.Sync())
+		close(entered)
 		<-ready
 		errs["legacy"] = legacy.Sync()
 		errs["behind legacy"] = another.Sync()
