@@ -253,7 +253,8 @@ func currentContext(f *fake) uintptr {
 // checkAllDriven reports the methods of the seam that have no case.
 func checkAllDriven(t *testing.T, driven map[string]bool) {
 	// These call nothing, or are tested on their own.
-	for _, name := range []string{"Name", "Attach", "InHostFunction", "GoexitContained", "Shut", "NotifyEvent"} {
+	for _, name := range []string{"Name", "Attach", "InHostFunction", "GoexitContained", "Shut", "NotifyEvent",
+		"HardwareQueues", "EmulateSpin", "WatchContext", "MemoryWritten"} {
 		driven[name] = true
 	}
 	seam := reflect.TypeFor[driver.Driver]()
