@@ -84,6 +84,7 @@ func TestTaskCalls(t *testing.T) {
 			calls = append(calls, name)
 		}
 	}
+	calls = slices.Compact(calls) // the fake wants a context current to launch in, and is asked again
 	if want := []string{"cuLaunchHostFunc", "cuStreamWaitValue32"}; !slices.Equal(calls, want) {
 		t.Errorf("a task called %q, want %q", calls, want)
 	}
