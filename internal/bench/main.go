@@ -52,16 +52,23 @@ func run(floorPath, ptx string, rounds int) error {
 		defer f.stop()
 		ask = f.ask
 	}
+	tasks, err := newTaskBench(b)
+	if err != nil {
+		return err
+	}
 	fmt.Printf("%s, CUDA %v, %s build, medians of %d rounds\n\n", b.dev.Name(), drv.Version(), libcuda.Build, rounds)
 	fmt.Print("| host functions | Go | C++ | ratio |\n|---|---|---|---|\n")
-	for _, m := range b.measurements() {
+	for _, m := range append(b.measurements(), tasks.measurements()...) {
 		ours, floor, ratio, err := compare(m, ask, rounds)
 		if err != nil {
 			return err
 		}
 		fmt.Printf("| %s | %.0f ns | %.0f ns | %.2f |\n", m.title, ours, floor, ratio)
 	}
-	return b.allocations()
+	if err := b.allocations(); err != nil {
+		return err
+	}
+	return tasks.report()
 }
 
 // measurement is one figure, in ns: ours by measure, and the floor's by its name.
