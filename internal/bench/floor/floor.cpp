@@ -5,6 +5,7 @@
 #include <cuda.h>
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -12,7 +13,6 @@
 #include <string>
 #include <thread>
 #include <time.h>
-#include <unistd.h>
 #include <vector>
 
 static void check(CUresult r, const char *what) {
@@ -173,7 +173,7 @@ static double round_spin(int n) {
   return median(v);
 }
 
-static void CUDA_CB sleep_20ms(void *) { usleep(20000); }
+static void CUDA_CB sleep_20ms(void *) { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
 
 // eight is the time of eight host functions that sleep for 20 ms, on as many streams.
 static double eight() {
