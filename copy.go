@@ -109,7 +109,7 @@ func (s *Stream) copyHost(op, bufName string, b *Buffer, hostName string, host h
 		return nil
 	}
 	c := s.capture()
-	if c == nil && len(s.ctx.drv.pinned.at(host)) == 0 && s.ctx.drv.tasks.running.Load() > 0 { // then the driver may wait for the copy
+	if c == nil && s.ctx.drv.tasks.running.Load() > 0 && len(s.ctx.drv.pinned.at(host)) == 0 { // then the driver may wait for the copy
 		waited, err := s.mayWait(op)
 		if err != nil {
 			return err

@@ -22,6 +22,9 @@ func noWait() {}
 // mayWait is called before the calling goroutine waits for what is behind list, or until those of queued are. In a task that this
 // would wait for it is ErrDeadlock (CONTRACT TK-03). end must be called after the wait.
 func (b *tasks) mayWait(op, what string, list, queued []*Task) (end func(), err error) {
+	if len(list) == 0 && len(queued) == 0 {
+		return noWait, nil
+	}
 	t := b.current()
 	if t == nil {
 		return noWait, nil

@@ -313,10 +313,10 @@ func (d *Driver) contextLost(raw driver.Context, r driver.Result) {
 	}
 }
 
-// pending tells the driver how many host functions and callbacks of a context wait.
+// pending tells the driver how many host functions, callbacks and tasks of a context wait.
 func (d *Driver) pending(raw driver.Context) int {
 	if c := d.context(raw); c != nil {
-		return d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks)
+		return d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks) + d.tasks.pending(c)
 	}
 	return 0
 }

@@ -82,13 +82,16 @@ func (c *Context) spinHold(op string, s *Stream, held heldRound, fn hostfn.Func)
 	}
 	if r == driver.Success {
 		d.drv.WatchContext(c.raw)
+		if c.lost() != driver.Success { // perhaps since before it was added
+			d.spin.fail(c)
+		}
 		return nil
 	}
+	d.spin.remove(s.lane(), signal)
 	if _, mine := d.funcs.Take(h); !mine {
 		c.result(op, r)
 		return nil // swept meanwhile: it has been resolved, so it counts as queued
 	}
-	d.spin.remove(s.lane(), signal)
 	return c.resultf(op, r, "the driver refused the function; it will not run")
 }
 
@@ -146,8 +149,10 @@ func (sp *spinner) remove(k laneKey, s spinSignal) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	if l := sp.lanes[k]; l != nil && l.cell.holdCell != nil && l.cell.at == s.at {
-		delete(l.funcs, s.number)
-		sp.less(1)
+		if _, there := l.funcs[s.number]; there {
+			delete(l.funcs, s.number)
+			sp.less(1)
+		}
 	}
 }
 

@@ -93,6 +93,7 @@ func Go(on *Stream, fn func(ctx context.Context) error, opts ...HostOption) (*Ta
 	}
 	if !on.ctx.drv.held.begin(&t.hold) {
 		if t.turn == nil {
+			on.ctx.drv.drv.WatchContext(on.ctx.raw)
 			return t, nil // t.hold.granted submits it
 		}
 		if err := t.awaitTurn(op); err != nil {

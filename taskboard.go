@@ -29,7 +29,7 @@ type tasks struct {
 // lane is a stream with work behind tasks.
 type lane struct {
 	blocking bool               // it and the legacy default stream order each other's work
-	behind   map[*Task]struct{} // what its latest work is behind
+	behind   map[*Task]struct{} // what its latest work is behind, but for what those are behind themselves
 	parked   int                // its own tasks that wait in the library
 	unparked chan struct{}      // closed when there are none; nil: nobody waits
 	stopped  error              // by a task that failed
@@ -89,7 +89,7 @@ func (b *tasks) add(op string, t *Task) error {
 	}
 	b.link(t.lane, l)
 	t.after = slices.Collect(maps.Keys(l.behind))
-	l.behind[t] = struct{}{}
+	l.behind = map[*Task]struct{}{t: {}} // and so behind those of t.after
 	l.parked++
 	b.list = append(b.list, t)
 	b.active.Add(1)
@@ -193,12 +193,24 @@ func (b *tasks) forget(c *Context, raw driver.Stream) {
 	defer b.mu.Unlock()
 	k := laneKey{ctx: c, raw: raw}
 	if l := b.lanes[k]; l != nil && l.stopped != nil {
-		l.stopped = nil
 		b.active.Add(-1)
-		if len(l.behind) == 0 {
-			delete(b.lanes, k)
+	}
+	delete(b.lanes, k)
+}
+
+// pending is how many tasks of c have not ended.
+func (b *tasks) pending(c *Context) (n int) {
+	if b.active.Load() == 0 {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range b.list {
+		if t.stream.ctx == c {
+			n++
 		}
 	}
+	return n
 }
 
 // current is the task that the calling goroutine is the function of, or nil.
