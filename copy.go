@@ -133,7 +133,7 @@ func (s *Stream) CopyBuffer(dst, src *Buffer) error {
 }
 
 func (s *Stream) copyBuffer(op string, dst, src *Buffer) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -153,6 +153,11 @@ func (s *Stream) copyBuffer(op string, dst, src *Buffer) error {
 	}
 	if dst.n == 0 {
 		return nil
+	}
+	if s.waitsTurn() {
+		return s.later(op, func() driver.Result {
+			return s.driver().MemcpyDtoDAsync(s.ctx.raw, dst.ptr, src.ptr, uintptr(dst.n), s.raw)
+		}, dst.res, src.res)
 	}
 	s.capture().keep(dst.res, src.res)
 	return s.ctx.result(op, s.driver().MemcpyDtoDAsync(s.ctx.raw, dst.ptr, src.ptr, uintptr(dst.n), s.raw))

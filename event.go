@@ -20,6 +20,8 @@ type Event struct {
 	timing   bool
 	recorded atomic.Bool
 	captured atomic.Pointer[capture] // that the latest record was in; nil: in none
+	pending  atomic.Pointer[later]   // its latest record, if that waited in the library
+	waits    []*later                // for it, that wait in the library; guarded by tasks.mu
 	on       atomic.Uintptr          // the stream of the latest record
 	behind   atomic.Pointer[[]*Task] // that the latest record is behind
 }
@@ -116,6 +118,9 @@ func (e *Event) Query() (done bool, err error) {
 		return false, err
 	}
 	defer e.end()
+	if e.recordPending() {
+		return false, nil
+	}
 	r := e.ctx.drv.drv.EventQuery(e.ctx.raw, e.raw)
 	e.ctx.drv.funcs.Observe()
 	if r == driver.ErrorNotReady {
@@ -141,6 +146,9 @@ func (e *Event) Sync() error {
 	}
 	defer waited()
 	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
+	if it := e.pending.Load(); it != nil {
+		<-it.done
+	}
 	r := e.ctx.drv.drv.EventSynchronize(e.ctx.raw, e.raw)
 	e.ctx.drv.funcs.Observe()
 	return e.ctx.result(op, r)
@@ -157,14 +165,25 @@ func (e *Event) Wait(ctx context.Context) error {
 	if ctx == nil {
 		return failf(op, ErrInvalidValue, "ctx is nil")
 	}
+	if err := e.begin(op); err != nil {
+		return e.waitsInside(op, err)
+	}
+	defer e.end()
 	waited, err := e.mayWait(op)
 	if err != nil {
 		return err
 	}
 	defer waited()
+	if it := e.pending.Load(); it != nil {
+		select {
+		case <-it.done:
+		case <-ctx.Done():
+			return endedError(op, ctx, "")
+		}
+	}
 	done, err := e.notify(op)
 	if err != nil {
-		return e.waitsInside(op, err)
+		return err
 	}
 	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
 	return e.ctx.await(op, ctx, done)
@@ -174,6 +193,15 @@ func (e *Event) Wait(ctx context.Context) error {
 // failed; ask Query which. If e cannot be waited for (closed, say) the channel is closed already. No thread waits
 // (CONTRACT EV-03). The event must not be recorded again while it is waited for; see Wait.
 func (e *Event) Done() <-chan struct{} {
+	if e != nil && e.recordPending() {
+		ch := make(chan struct{})
+		go func() {
+			<-e.pending.Load().done
+			<-e.Done()
+			close(ch)
+		}()
+		return ch
+	}
 	done, err := e.notify("Event.Done")
 	if err == nil {
 		return done.ch
@@ -222,6 +250,9 @@ func (e *Event) Elapsed(since *Event) (time.Duration, error) {
 	if e.ctx.drv != since.ctx.drv {
 		return 0, failf(op, ErrInvalidValue, "since belongs to %s and the event to %s; use one Driver for both", since.ctx.describe(), e.ctx.describeBeside(since.ctx))
 	}
+	if since.recordPending() || e.recordPending() {
+		return 0, e.ctx.resultf(op, driver.ErrorNotReady, "an event is not complete yet; wait for it first")
+	}
 	ms, r := e.ctx.drv.drv.EventElapsedTime(e.ctx.raw, since.raw, e.raw)
 	if r == driver.ErrorNotReady {
 		return 0, e.ctx.resultf(op, r, "an event is not complete yet; wait for it first")
@@ -256,7 +287,7 @@ func (e *Event) Close() error {
 func (s *Stream) Record(e *Event) error { return s.record("Stream.Record", e, driver.EventDefault) }
 
 func (s *Stream) record(op string, e *Event, flags uint32) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -266,6 +297,16 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 	defer e.res.release()
 	if e.ctx != s.ctx {
 		return failf(op, ErrInvalidHandle, "the event belongs to %s and the stream to %s; record an event in the context that made it", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
+	}
+	if err := e.settled(op); err != nil {
+		return err
+	}
+	if flags == 0 && s.waitsTurn() {
+		e.recorded.Store(true)
+		e.on.Store(uintptr(s.lane().raw))
+		e.setBehind(s)
+		e.captured.Store(nil)
+		return s.recordLater(op, e)
 	}
 	c, queue := s.capture(), driver.Driver.EventRecord
 	if flags != 0 {
@@ -292,7 +333,7 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 func (s *Stream) WaitEvent(e *Event) error { return s.waitEvent("Stream.WaitEvent", e, 0) }
 
 func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -302,6 +343,12 @@ func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 	defer e.res.release()
 	if e.ctx.drv != s.ctx.drv {
 		return failf(op, ErrInvalidValue, "the event belongs to %s and the stream to %s; use one Driver for both", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
+	}
+	if flags == 0 && (s.waitsTurn() || e.recordPending()) && e.captured.Load() == nil {
+		if list := e.behind.Load(); list != nil {
+			s.ctx.drv.tasks.joinStream(s, *list)
+		}
+		return s.waitLater(op, e)
 	}
 	if r := s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
@@ -322,16 +369,19 @@ func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 func (s *Stream) WaitStream(other *Stream) error { return s.waitStream("Stream.WaitStream", other) }
 
 func (s *Stream) waitStream(op string, other *Stream) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
-	if err := other.beginAs(op, "other"); err != nil {
+	if err := other.beginQueueAs(op, "other"); err != nil {
 		return err
 	}
 	defer other.end()
 	if other.ctx.drv != s.ctx.drv {
 		return failf(op, ErrInvalidValue, "other belongs to %s and the stream to %s; use one Driver for both", other.ctx.describe(), s.ctx.describeBeside(other.ctx))
+	}
+	if s.waitsTurn() || other.waitsTurn() {
+		return s.waitStreamLater(op, other)
 	}
 	raw, err := other.ctx.events.get(other.ctx, op)
 	if err != nil {
@@ -348,6 +398,23 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 	if c := other.capture(); c != nil { // which s belongs to now
 		c.join(s)
 	}
+	return nil
+}
+
+// waitStreamLater is waitStream where one of the streams has something waiting in the library.
+func (s *Stream) waitStreamLater(op string, other *Stream) error {
+	raw, err := other.ctx.events.get(other.ctx, op)
+	if err != nil {
+		return err
+	}
+	b := &s.ctx.drv.tasks
+	rec := &later{op: op, call: func() driver.Result { return s.driver().EventRecord(other.ctx.raw, raw, other.raw) }}
+	wait := &later{op: op, after: []*later{rec}, then: func() { other.ctx.events.put(raw) }, call: func() driver.Result {
+		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)
+	}}
+	b.joinStream(s, b.behindStream(other))
+	other.addLater(rec)
+	s.addLater(wait)
 	return nil
 }
 

@@ -19,12 +19,12 @@ type heldStreams struct {
 
 	mu      sync.Mutex // guards what follows; never held across a call out of this file
 	lanes   map[laneKey]int
-	devices map[driver.Device]int // streams held
-	line    []*hold               // who waits for room
-	turn    []*hold               // who has got it; called one after another
-	serving bool                  // a goroutine calls those of turn
-	quiet   int                   // calls in progress that no stream may be held under
-	later   []func()              // to be called when none is
+	devices map[driver.Device]int     // streams held
+	line    map[driver.Device][]*hold // who waits for room
+	turn    []*hold                   // who has got it; called one after another
+	serving bool                      // a goroutine calls those of turn
+	quiet   int                       // calls in progress that no stream may be held under
+	later   []func()                  // to be called when none is
 }
 
 // laneKey names a stream of a driver. own tells the per-thread default streams apart, which have one handle.
@@ -37,7 +37,7 @@ type laneKey struct {
 // hold is one hold of a stream.
 type hold struct {
 	lane    laneKey
-	granted func() // called when there is room, on a goroutine of the library, and in the order of the line
+	granted func() // called when there is room, on a goroutine of the library; it must not block
 }
 
 func (h *hold) device() driver.Device { return h.lane.ctx.device }
@@ -47,8 +47,11 @@ func (h *hold) device() driver.Device { return h.lane.ctx.device }
 func (l *heldStreams) begin(h *hold) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.turn) > 0 || !l.fits(h) || slices.ContainsFunc(l.line, func(other *hold) bool { return other.device() == h.device() }) {
-		l.line = append(l.line, h)
+	if !l.fits(h) || len(l.line[h.device()]) > 0 {
+		if l.line == nil {
+			l.line = map[driver.Device][]*hold{}
+		}
+		l.line[h.device()] = append(l.line[h.device()], h)
 		return false
 	}
 	l.take(h)
@@ -89,27 +92,29 @@ func (l *heldStreams) end(h *hold) {
 func (l *heldStreams) leave(h *hold) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.line, h)
+	line := l.line[h.device()]
+	i := slices.Index(line, h)
 	if i < 0 {
 		return false
 	}
-	l.line = slices.Delete(l.line, i, i+1)
+	l.line[h.device()] = slices.Delete(line, i, i+1)
 	l.admit()
 	return true
 }
 
 // admit gives room to those in line, of each device in their order. mu is held.
 func (l *heldStreams) admit() {
-	full := map[driver.Device]bool{}
-	l.line = slices.DeleteFunc(l.line, func(h *hold) bool {
-		if full[h.device()] || !l.fits(h) {
-			full[h.device()] = true
-			return false
+	for dev, line := range l.line {
+		for len(line) > 0 && l.fits(line[0]) {
+			h := line[0]
+			line = line[1:]
+			l.take(h)
+			l.turn = append(l.turn, h)
 		}
-		l.take(h)
-		l.turn = append(l.turn, h)
-		return true
-	})
+		if l.line[dev] = line; len(line) == 0 {
+			delete(l.line, dev)
+		}
+	}
 	if len(l.turn) > 0 && !l.serving {
 		l.serving = true
 		l.drv.inBackground(l.serve)
@@ -120,18 +125,16 @@ func (l *heldStreams) admit() {
 func (l *heldStreams) serve() {
 	for {
 		l.mu.Lock()
-		if len(l.turn) == 0 {
-			l.serving = false
-			l.mu.Unlock()
+		turn := l.turn
+		l.turn = nil
+		l.serving = len(turn) > 0
+		l.mu.Unlock()
+		if len(turn) == 0 {
 			return
 		}
-		h := l.turn[0]
-		l.mu.Unlock()
-		h.granted()
-		l.mu.Lock()
-		l.turn = l.turn[1:] // only now: nobody may overtake h
-		l.admit()
-		l.mu.Unlock()
+		for _, h := range turn {
+			h.granted()
+		}
 	}
 }
 

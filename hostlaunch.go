@@ -84,7 +84,7 @@ func OnDone(done func(error)) HostOption { return func(o *hostOptions) { o.done 
 // hostLaunch implements Queue.
 func (s *Stream) hostLaunch(fn func(), site uintptr, opts []HostOption) error {
 	const op = "HostLaunch"
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -101,11 +101,35 @@ func (s *Stream) hostLaunch(fn func(), site uintptr, opts []HostOption) error {
 			return err
 		}
 		waiting.More = o
-		if s.ctx.emulatesSpin(o) {
-			return s.ctx.spinLaunch(op, s, waiting)
-		}
 	}
-	return s.ctx.launchHost(op, s.raw, waiting)
+	return s.launchFunc(op, waiting)
+}
+
+// launchFunc queues a host function or callback on s, now or in its turn.
+func (s *Stream) launchFunc(op string, fn hostfn.Func) error {
+	if s.waitsTurn() {
+		s.launchFuncLater(op, fn)
+		return nil
+	}
+	return s.launchFuncNow(op, fn)
+}
+
+func (s *Stream) launchFuncNow(op string, fn hostfn.Func) error {
+	if o, _ := fn.More.(*hostOptions); s.ctx.emulatesSpin(o) {
+		return s.ctx.spinLaunch(op, s, fn)
+	}
+	return s.ctx.launchHost(op, s.raw, fn)
+}
+
+// launchFuncLater has fn queued in its turn. If the driver refuses it then, it is one that never ran.
+func (s *Stream) launchFuncLater(op string, fn hostfn.Func) {
+	never := func(why error) { s.ctx.drv.resolve(fn, neverRan(fn, why)) }
+	s.addLater(&later{op: op, refused: never, call: func() driver.Result {
+		if err := s.launchFuncNow(op, fn); err != nil {
+			never(err)
+		}
+		return driver.Success
+	}})
 }
 
 func newHostOptions(op string, opts []HostOption) (*hostOptions, error) {

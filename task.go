@@ -32,7 +32,10 @@ type Task struct {
 
 	// What follows is guarded by tasks.mu.
 	state     taskState
+	granted   bool      // there is room for its hold
 	queued    bool      // in its stream, so that more can be queued behind it
+	direct    bool      // Go has not returned: it tells of a refusal
+	refused   error     // why the driver did not take it, for Go
 	after     []*Task   // tasks that come before it in stream order
 	wait      *taskWait // what its goroutine waits for now
 	goroutine uint64
@@ -80,7 +83,7 @@ const (
 func Go(on *Stream, fn func(ctx context.Context) error, opts ...HostOption) (*Task, error) {
 	site := native.CallerPC()
 	const op = "Go"
-	if err := on.beginNow(op, "on"); err != nil {
+	if err := on.beginTask(op); err != nil {
 		return nil, err
 	}
 	t, err := on.newTask(op, fn, site, opts)
@@ -91,22 +94,30 @@ func Go(on *Stream, fn func(ctx context.Context) error, opts ...HostOption) (*Ta
 		on.end()
 		return nil, err
 	}
-	if !on.ctx.drv.held.begin(&t.hold) {
-		if t.turn == nil {
-			on.ctx.drv.drv.WatchContext(on.ctx.raw)
-			return t, nil // t.hold.granted submits it
-		}
+	if on.ctx.drv.held.begin(&t.hold) {
+		t.drv.tasks.grant(t)
+	} else if t.turn != nil { // only this thread can submit it
 		if err := t.awaitTurn(op); err != nil {
 			return nil, err
 		}
+	} else {
+		t.drv.drv.WatchContext(on.ctx.raw)
 	}
-	t.room = true
-	if err := t.submit(op); err != nil {
+	t.drv.tasks.pump(t.drv, t.lane)
+	if err := t.drv.tasks.taken(t); err != nil {
 		t.withdraw()
 		return nil, err
 	}
-	t.drv.tasks.queued(t)
 	return t, nil
+}
+
+// beginTask is the beginning of Go. Tasks wait for their turn by themselves, but on the per-thread stream, where only this thread can
+// queue.
+func (s *Stream) beginTask(op string) error {
+	if s != nil && s.raw == driver.StreamPerThread {
+		return s.beginAs(op, "on")
+	}
+	return s.beginNow(op, "on")
 }
 
 // newTask checks the arguments of Go.
@@ -122,15 +133,21 @@ func (s *Stream) newTask(op string, fn func(context.Context) error, site uintptr
 		return nil, err
 	}
 	d := s.ctx.drv
-	t := &Task{drv: d, stream: s, lane: s.lane(), opts: o, name: o.name, site: site, fn: fn, done: make(chan struct{})}
+	t := &Task{drv: d, stream: s, lane: s.lane(), opts: o, name: o.name, site: site, fn: fn, done: make(chan struct{}), direct: true}
 	if t.name == "" {
 		t.name = taskName(fn)
 	}
 	o.task = t
-	t.hold = hold{lane: t.lane, granted: t.submitLater}
-	if s.raw == driver.StreamPerThread { // only the calling thread can submit it
+	t.hold = hold{lane: t.lane, granted: func() {
+		d.tasks.grant(t)
+		d.inBackground(func() { d.tasks.pump(d, t.lane) })
+	}}
+	if s.raw == driver.StreamPerThread {
 		t.turn = make(chan struct{})
-		t.hold.granted = func() { close(t.turn) }
+		t.hold.granted = func() {
+			d.tasks.grant(t)
+			close(t.turn)
+		}
 	}
 	d.readyForTasks(s.ctx)
 	return t, nil
@@ -147,9 +164,10 @@ func taskName(fn func(context.Context) error) string {
 // WithContext gives a task the context that its function's is derived from (CONTRACT TK-05). It is for Go and GraphBuilder.Task.
 func WithContext(ctx context.Context) HostOption { return func(o *hostOptions) { o.parent = ctx } }
 
-// StopOnError has a task that fails stop its stream: every later call that queues on it, and every task and host function queued
-// there that has not begun, fails with ErrTaskFailed and the task's error, and never runs. What the device has been given already,
-// kernels and copies, runs all the same: CUDA cannot take it back. The stream stays stopped; close it and make another. For Go.
+// StopOnError has a task that fails stop its stream: nothing that was queued behind it there runs, and every later call on the stream that
+// queues fails with ErrTaskFailed and the task's error. Tasks and host functions behind it are told, as of a LostError; events
+// recorded behind it stay as they were. For that, what is queued on the stream waits in the library until the task has ended. The
+// stream stays stopped; close it and make another. For Go.
 func StopOnError() HostOption { return func(o *hostOptions) { o.stop = true } }
 
 // Done returns a channel that is closed when the task's function has returned, or can never run (CONTRACT TK-05).
@@ -231,14 +249,45 @@ func (t *Task) submit(op string) error {
 	return nil
 }
 
-// submitLater is submit for a task that waited in the library.
-func (t *Task) submitLater() {
-	t.room = true
-	if err := t.submit("Go"); err != nil {
-		t.end(&LostError{Name: t.name, Site: siteName(t.site), Err: err})
+// takeTurn submits the task, whose turn it is, unless its stream has been stopped.
+func (t *Task) takeTurn(stopped error) {
+	b := &t.drv.tasks
+	if !b.takes(t) {
 		return
 	}
-	t.drv.tasks.queued(t)
+	if stopped != nil {
+		t.end(&LostError{Name: t.name, Site: siteName(t.site), Err: stoppedError("Go", stopped)})
+		return
+	}
+	if err := t.submit("Go"); err != nil && !b.refuse(t, err) {
+		t.end(&LostError{Name: t.name, Site: siteName(t.site), Err: err})
+	}
+	b.queued(t)
+}
+
+// takes reports whether t is to be submitted: it has not been ended meanwhile.
+func (b *tasks) takes(t *Task) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return t.state == taskWaits
+}
+
+// refuse notes why the driver did not take t, if Go is there to tell.
+func (b *tasks) refuse(t *Task, why error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t.direct {
+		t.refused = why
+	}
+	return t.direct
+}
+
+// taken is the end of Go: what the driver refused t with, if it has.
+func (b *tasks) taken(t *Task) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.direct = false
+	return t.refused
 }
 
 // awaitTurn waits until there is room for t's hold.
@@ -255,6 +304,7 @@ func (t *Task) awaitTurn(op string) error {
 	}
 	if t.drv.held.leave(&t.hold) {
 		t.drv.tasks.end(t, nil)
+		t.drv.tasks.pump(t.drv, t.lane)
 		t.stream.end()
 	}
 	return err
@@ -270,6 +320,7 @@ func (t *Task) lose(why error) {
 // withdraw takes back a task that Go refuses.
 func (t *Task) withdraw() {
 	t.drv.tasks.end(t, nil)
+	t.drv.tasks.pump(t.drv, t.lane)
 	t.held.giveBack(t.stream.ctx)
 	t.drv.held.end(&t.hold)
 	t.stream.end()
@@ -320,9 +371,10 @@ func (t *Task) end(err error) {
 	if c.lost() == driver.Success { // else the stream may never have come to it
 		t.held.giveBack(c)
 	}
-	if t.room {
+	if t.granted {
 		d.held.end(&t.hold)
 	}
+	d.tasks.pump(d, t.lane) // what waited for its end
 	t.stream.end()
 }
 

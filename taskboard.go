@@ -30,8 +30,9 @@ type tasks struct {
 type lane struct {
 	blocking bool               // it and the legacy default stream order each other's work
 	behind   map[*Task]struct{} // what its latest work is behind, but for what those are behind themselves
-	parked   int                // its own tasks that wait in the library
-	unparked chan struct{}      // closed when there are none; nil: nobody waits
+	items    []*later           // what waits in the library for its turn
+	pumped   bool               // somebody is at them
+	emptied  chan struct{}      // closed when there are none; nil: nobody waits
 	stopped  error              // by a task that failed
 }
 
@@ -90,7 +91,10 @@ func (b *tasks) add(op string, t *Task) error {
 	b.link(t.lane, l)
 	t.after = slices.Collect(maps.Keys(l.behind))
 	l.behind = map[*Task]struct{}{t: {}} // and so behind those of t.after
-	l.parked++
+	b.append(l, &later{lane: t.lane, stream: t.stream, task: t})
+	if t.opts.stop {
+		b.append(l, &later{lane: t.lane, stream: t.stream, task: t, ends: true})
+	}
 	b.list = append(b.list, t)
 	b.active.Add(1)
 	return nil
@@ -123,20 +127,14 @@ func (b *tasks) submitted(t *Task) {
 func (b *tasks) queued(t *Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.unpark(t)
+	t.queued = true
 }
 
-// unpark lets t's stream go on in the library. mu is held.
-func (b *tasks) unpark(t *Task) {
-	l := b.lanes[t.lane]
-	if t.queued {
-		return
-	}
-	t.queued = true
-	if l.parked--; l.parked == 0 && l.unparked != nil {
-		close(l.unparked)
-		l.unparked = nil
-	}
+// grant notes that there is room for t's hold.
+func (b *tasks) grant(t *Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.granted = true
 }
 
 // begin notes that t begins, on the calling goroutine. It says why if t must not.
@@ -144,8 +142,8 @@ func (b *tasks) begin(t *Task) error {
 	id := native.GoroutineID()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if why := b.lanes[t.lane].stopped; why != nil {
-		return &LostError{Name: t.name, Site: siteName(t.site), Err: stoppedError("Go", why)}
+	if l := b.lanes[t.lane]; l != nil && l.stopped != nil {
+		return &LostError{Name: t.name, Site: siteName(t.site), Err: stoppedError("Go", l.stopped)}
 	}
 	b.run(t, id)
 	return nil
@@ -163,18 +161,15 @@ func (b *tasks) leave(t *Task) {
 func (b *tasks) end(t *Task, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	own := b.lanes[t.lane]
+	own := b.at(t.lane, false)
 	if err != nil && t.opts.stop && t.state == taskRuns && own.stopped == nil {
 		own.stopped = err
 		b.active.Add(1)
 	}
 	t.state = taskEnded
-	b.unpark(t)
 	for k, l := range b.lanes {
-		delete(l.behind, t)
-		if len(l.behind) == 0 && l.stopped == nil {
-			delete(b.lanes, k)
-		}
+		l.without(t)
+		b.tidy(k, l)
 	}
 	b.list = without(b.list, t)
 	b.active.Add(-1)
@@ -182,6 +177,19 @@ func (b *tasks) end(t *Task, err error) {
 
 func without(list []*Task, t *Task) []*Task {
 	return slices.DeleteFunc(list, func(other *Task) bool { return other == t })
+}
+
+// without takes a task out of what the lane is behind. If it has not run, those before it take its place.
+func (l *lane) without(t *Task) {
+	if _, there := l.behind[t]; !there {
+		return
+	}
+	delete(l.behind, t)
+	for _, before := range t.after {
+		if before.state != taskEnded {
+			l.behind[before] = struct{}{}
+		}
+	}
 }
 
 // forget takes a stream off that is about to be destroyed: its handle may come again.
@@ -260,24 +268,24 @@ func (b *tasks) stoppedAt(fn hostfn.Func) error {
 	return nil
 }
 
-// queueTurn is called before something is queued on s: it waits while tasks that were queued there before wait in the library, and
-// refuses a stream that is stopped.
+// queueTurn is called before something is queued on s that cannot be made later: it waits while anything waits in the library for s,
+// and refuses a stream that is stopped.
 func (b *tasks) queueTurn(op string, s *Stream, ctx context.Context) error {
-	k, blocking := s.lane(), s.blockingLane()
 	for {
-		b.mu.Lock()
-		parked, wait, err := b.enterLane(op, k, blocking)
-		b.mu.Unlock()
-		if wait == nil {
+		if err := b.enter(op, s); err != nil {
 			return err
 		}
-		end, err := b.mayWait(op, fmt.Sprintf("stream %#x", uintptr(s.raw)), nil, parked)
+		empty, ended, queued := b.notEmpty(s)
+		if empty == nil {
+			return nil
+		}
+		end, err := b.mayWait(op, fmt.Sprintf("stream %#x", uintptr(s.raw)), ended, queued)
 		if err != nil {
 			return err
 		}
 		place := s.ctx.drv.dog.waiters.add(op+" for its turn", 0, forTurn)
 		select {
-		case <-wait:
+		case <-empty:
 		case <-ctx.Done():
 			err = endedError(op, ctx, "")
 		}
@@ -289,28 +297,62 @@ func (b *tasks) queueTurn(op string, s *Stream, ctx context.Context) error {
 	}
 }
 
-// enterLane is a look of queueTurn: what to wait for, if the lane cannot be entered now. mu is held.
-func (b *tasks) enterLane(op string, k laneKey, blocking bool) (parked []*Task, wait <-chan struct{}, err error) {
+// enter refuses a stream that is stopped, and has its latest work be behind what the legacy stream's rules want.
+func (b *tasks) enter(op string, s *Stream) error {
+	k, blocking := s.lane(), s.blockingLane()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if l := b.lanes[k]; l != nil && l.stopped != nil {
-		return nil, nil, stoppedError(op, l.stopped)
-	}
-	for other, o := range b.lanes {
-		if o.parked > 0 && (other == k || k.orders(other, blocking && o.blocking)) {
-			if o.unparked == nil {
-				o.unparked = make(chan struct{})
-			}
-			return b.waitingIn(other), o.unparked, nil
-		}
+		return stoppedError(op, l.stopped)
 	}
 	if blocking && len(b.lanes) > 0 {
 		b.link(k, b.at(k, true))
 	}
-	return nil, nil, nil
+	return nil
 }
 
-// waitingIn are the tasks of a lane that have yet to be queued. mu is held.
-func (b *tasks) waitingIn(k laneKey) []*Task {
-	return slices.DeleteFunc(slices.Clone(b.list), func(t *Task) bool { return t.lane != k || t.queued })
+// notEmpty gives what is closed when a lane that s has to wait for is empty, and the tasks that must have ended and must be queued for
+// that; nil if there is none.
+func (b *tasks) notEmpty(s *Stream) (empty <-chan struct{}, ended, queued []*Task) {
+	k, blocking := s.lane(), s.blockingLane()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	other, o := b.busyFor(k, blocking)
+	if o == nil {
+		return nil, nil, nil
+	}
+	if o.emptied == nil {
+		o.emptied = make(chan struct{})
+	}
+	for _, it := range o.items {
+		if it.ends {
+			ended = append(ended, it.task)
+		}
+	}
+	return o.emptied, ended, b.notQueued(other)
+}
+
+// busyFor is a lane where something waits in the library that is before new work of lane k, if there is one. mu is held.
+func (b *tasks) busyFor(k laneKey, blocking bool) (laneKey, *lane) {
+	for other, o := range b.lanes {
+		if len(o.items) > 0 && (other == k || k.orders(other, blocking && o.blocking)) {
+			return other, o
+		}
+	}
+	return laneKey{}, nil
+}
+
+// notQueued are the tasks that have yet to be queued before a lane's latest work is. mu is held.
+func (b *tasks) notQueued(k laneKey) []*Task {
+	var list []*Task
+	if l := b.lanes[k]; l != nil {
+		for t := range l.behind {
+			if !t.queued {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
 }
 
 // behindStream are the tasks that the work of s is behind.
@@ -350,7 +392,7 @@ func (b *tasks) joinStream(s *Stream, list []*Task) {
 	}
 }
 
-// waiting reports whether tasks of s have yet to be queued.
+// waiting reports whether anything waits in the library that is before new work of s.
 func (b *tasks) waiting(s *Stream) bool {
 	if b.active.Load() == 0 {
 		return false
@@ -358,12 +400,8 @@ func (b *tasks) waiting(s *Stream) bool {
 	k, blocking := s.lane(), s.blockingLane()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for other, o := range b.lanes {
-		if o.parked > 0 && (other == k || k.orders(other, blocking && o.blocking)) {
-			return true
-		}
-	}
-	return false
+	_, o := b.busyFor(k, blocking)
+	return o != nil
 }
 
 // orders reports whether k or other is the legacy stream, which with both being blocking orders their work.

@@ -137,11 +137,16 @@ func taskErrors(t *T) {
 }
 
 func taskStops(t *T) {
-	s, b, mine := t.Stream(), t.Buffer(4), errors.New("mine")
+	s, other, e, b, mine := t.Stream(), t.Stream(), t.Event(), t.Buffer(4), errors.New("mine")
+	t.OK(s.Memset(b, 1))
+	t.Sync(s)
 	g := t.TaskGate(s)
 	ends := make(chan error, 2)
 	failing := t.Task(s, func(context.Context) error { return mine }, cuda.StopOnError())
 	behind := t.Task(s, func(context.Context) error { t.Error("a task behind ran"); return nil })
+	t.OK(s.Memset(b, 9))
+	t.OK(s.Record(e))
+	t.OK(other.WaitEvent(e))
 	t.Host(s, func() { t.Error("a host function behind ran") }, cuda.OnDone(func(err error) { ends <- err }))
 	g.Open()
 	err := Receive(t, "OnDone", ends)
@@ -159,6 +164,18 @@ func taskStops(t *T) {
 	t.Is(s.Memset(b, 1), cuda.ErrTaskFailed)
 	_, err = cuda.Go(s, func(context.Context) error { return nil })
 	t.Is(err, cuda.ErrTaskFailed)
+	data := make([]byte, 4)
+	t.Sync(other) // the event will not come, so nothing waits for it
+	t.OK(cuda.CopyToHost(other, data, b))
+	t.Sync(other)
+	if data[0] != 1 {
+		t.Errorf("work behind the failed task was done: %d", data[0])
+	}
+	t.Ends(t.Task(other, func(context.Context) error { return nil }, cuda.StopOnError()))
+	t.OK(other.Memset(b, 2)) // that one did not fail
+	self := t.Task(other, func(context.Context) error { return other.Sync() }, cuda.StopOnError())
+	<-self.Done()
+	t.Is(self.Err(), cuda.ErrDeadlock)
 	t.OK(s.Close())
 	fresh := t.Stream() // perhaps with the same handle
 	t.Host(fresh, func() {})

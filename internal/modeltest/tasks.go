@@ -50,16 +50,10 @@ func RunTasks(t *testing.T, cfg Config) {
 func drawTasks(seed uint64) *model.TaskProgram {
 	r := rand.New(rand.NewPCG(seed, 6))
 	p := &model.TaskProgram{Streams: 2 + r.IntN(5), Events: 1 + r.IntN(3), Held: []int{1, 2, 8}[r.IntN(3)]}
-	// Where tasks may wait in the library, what is queued behind one waits too, and the program would not come to its end
-	// before its tasks begin. So then it has nothing but tasks.
-	onlyTasks := p.Held < p.Streams
 	marks, tasks := 0, []int{}
 	waits := 1 + r.IntN(4) // of ten steps, how many wait
 	for range 3 + r.IntN(18) {
 		o := model.TaskOp{Kind: model.TaskOpKind(r.IntN(model.TaskOpKinds)), S: r.IntN(p.Streams), O: r.IntN(p.Streams), E: r.IntN(p.Events), Mark: marks}
-		if onlyTasks {
-			o.Kind = model.TaskGo
-		}
 		switch o.Kind {
 		case model.TaskGo:
 			tasks = append(tasks, len(p.Ops))
