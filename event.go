@@ -21,7 +21,7 @@ type Event struct {
 	recorded atomic.Bool
 	captured atomic.Pointer[capture] // that the latest record was in; nil: in none
 	pending  atomic.Pointer[later]   // its latest record, if that waited in the library
-	waits    []*later                // for it, that wait in the library; guarded by tasks.mu
+	marks    *marks                  // of its latest record
 	on       atomic.Uintptr          // the stream of the latest record
 	behind   atomic.Pointer[[]*Task] // that the latest record is behind
 }
@@ -55,8 +55,12 @@ func (c *Context) NewEvent(opts ...EventOption) (*Event, error) {
 	if err := c.result(op, r); err != nil {
 		return nil, err
 	}
-	e := &Event{ctx: c, raw: raw, timing: o.timing}
-	e.res = newResource(c, "Event", 0, func() driver.Result { return d.EventDestroy(c.raw, raw) })
+	e := &Event{ctx: c, raw: raw, timing: o.timing, marks: new(marks)}
+	kept := e.marks // and not e, which the collector must see dropped
+	e.res = newResource(c, "Event", 0, func() driver.Result {
+		kept.set(nil)
+		return d.EventDestroy(c.raw, raw)
+	})
 	dropped(e, e.res)
 	return e, nil
 }
@@ -298,9 +302,6 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 	if e.ctx != s.ctx {
 		return failf(op, ErrInvalidHandle, "the event belongs to %s and the stream to %s; record an event in the context that made it", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
-	if err := e.settled(op); err != nil {
-		return err
-	}
 	if flags == 0 && s.waitsTurn() {
 		e.recorded.Store(true)
 		e.on.Store(uintptr(s.lane().raw))
@@ -308,13 +309,12 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 		e.captured.Store(nil)
 		return s.recordLater(op, e)
 	}
-	c, queue := s.capture(), driver.Driver.EventRecord
-	if flags != 0 {
-		queue = func(d driver.Driver, ctx driver.Context, e driver.Event, s driver.Stream) driver.Result {
-			return d.EventRecordWithFlags(ctx, e, s, flags)
+	c := s.capture()
+	if flags == 0 {
+		if err := s.recordNow(op, e); err != nil {
+			return err
 		}
-	}
-	if r := queue(s.driver(), s.ctx.raw, e.raw, s.raw); r != driver.Success {
+	} else if r := s.driver().EventRecordWithFlags(s.ctx.raw, e.raw, s.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
 	}
 	e.recorded.Store(true)

@@ -41,7 +41,9 @@ func (it *later) ready() bool {
 
 // append puts it at the end of its lane. mu is held.
 func (b *tasks) append(l *lane, it *later) {
-	it.done = make(chan struct{})
+	if it.done == nil {
+		it.done = make(chan struct{})
+	}
 	for other, o := range b.lanes {
 		if last := len(o.items) - 1; last >= 0 && it.lane.orders(other, l.blocking && o.blocking) && other != it.lane {
 			it.after = append(it.after, o.items[last])
@@ -188,32 +190,6 @@ func (s *Stream) beginQueueAs(op, name string) error {
 	return nil
 }
 
-// recordLater is the recording of e behind what waits in the library for s.
-func (s *Stream) recordLater(op string, e *Event) error {
-	it := &later{op: op, uses: []*resource{e.res}, call: func() driver.Result {
-		return s.driver().EventRecord(s.ctx.raw, e.raw, s.raw)
-	}}
-	e.pending.Store(it)
-	s.addLater(it)
-	return nil
-}
-
-// waitLater is a wait for e behind what waits in the library: for s, or for the stream that e is to be recorded in.
-func (s *Stream) waitLater(op string, e *Event) error {
-	it := &later{op: op, uses: []*resource{e.res}, call: func() driver.Result {
-		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, 0)
-	}}
-	b := &s.ctx.drv.tasks
-	if rec := e.pending.Load(); rec != nil {
-		it.after = append(it.after, rec)
-	}
-	b.mu.Lock()
-	e.waits = append(slices.DeleteFunc(e.waits, func(other *later) bool { return other.over }), it)
-	b.mu.Unlock()
-	s.addLater(it)
-	return nil
-}
-
 // recordPending reports whether e's latest record waits in the library.
 func (e *Event) recordPending() bool {
 	it := e.pending.Load()
@@ -226,32 +202,5 @@ func (it *later) isOver() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// settled waits until e can be recorded anew: what waits in the library for its latest record, or to record it, is over.
-func (e *Event) settled(op string) error {
-	b := &e.ctx.drv.tasks
-	if b.active.Load() == 0 {
-		return nil
-	}
-	for {
-		b.mu.Lock()
-		list := append(slices.Clone(e.waits), e.pending.Load())
-		i := slices.IndexFunc(list, func(it *later) bool { return it != nil && !it.over })
-		var queued []*Task
-		if i >= 0 {
-			queued = b.notQueued(list[i].lane)
-		}
-		b.mu.Unlock()
-		if i < 0 {
-			return nil
-		}
-		end, err := b.mayWait(op, "the event's latest record", nil, queued)
-		if err != nil {
-			return err
-		}
-		<-list[i].done
-		end()
 	}
 }
