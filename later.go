@@ -53,6 +53,7 @@ func (b *tasks) append(l *lane, it *later) {
 		before.wakes = append(before.wakes, it.lane)
 	}
 	l.items = append(l.items, it)
+	b.active.Add(1)
 }
 
 // pump does what can be done of a lane, unless somebody is at it.
@@ -71,6 +72,7 @@ func (b *tasks) pump(d *Driver, k laneKey) {
 		it.do(stopped)
 		b.mu.Lock()
 		l.items = l.items[1:]
+		b.active.Add(-1)
 		it.over = true
 		close(it.done)
 		wakes = append(wakes, it.wakes...)

@@ -23,7 +23,6 @@ type Task struct {
 	fn     func(context.Context) error // nil once the task has ended
 
 	hold hold          // of its stream
-	room bool          // it has room there
 	turn chan struct{} // closed when it gets that; nil: it is submitted then
 	held heldRound     // what holds the stream, once submitted
 
@@ -66,8 +65,10 @@ const (
 // goroutine.
 //
 // While fn runs, the stream is held by a wait-value. Held streams block hardware queues that other streams may share, so not more
-// than MaxHeldStreams of a device are held at a time: further tasks wait in the library, in the order of their Go calls. Meanwhile
-// calls that queue on such a stream, or wait for it, wait with it; Query, Close and Go do not. And the driver's calls that
+// than MaxHeldStreams of a device are held at a time: further tasks wait in the library, in the order of their Go calls. What is
+// queued behind such a task waits there too, in its order, and its caller does not; should the driver refuse it then, that is
+// logged, or told to OnDone. Only what cannot be made later waits for its turn: copies between the device and ordinary or pinned
+// memory, launches of graphs, captures, attributes, and of course Sync and Wait (CONTRACT TK-07). And the driver's calls that
 // synchronise implicitly wait as long as any stream is held. So in that time memory that is closed is freed later, and modules are
 // unloaded later; LoadModule and, if the streams made beforehand are used up (TaskStreams), NewStream wait until no stream is held,
 // and are ErrDeadlock in a task. What other libraries do is not covered: a stream that they hold counts against the hardware's

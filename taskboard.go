@@ -16,7 +16,7 @@ import (
 // tasks are the tasks of a Driver that have not ended, and which work is behind them. While there are none, the calls that queue
 // and wait look at active and at nothing else.
 type tasks struct {
-	active  atomic.Int32 // tasks that have not ended, and streams that were stopped
+	active  atomic.Int32 // tasks that have not ended, what waits in the library, and streams that were stopped
 	running atomic.Int32 // tasks whose functions run
 
 	mu          sync.Mutex // guards what follows; never held across a driver call

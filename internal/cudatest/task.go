@@ -16,7 +16,7 @@ var taskCases = []Case{
 	{ID: "TK-01", Name: "between kernels", Run: taskBetweenKernels},
 	{ID: "TK-01", Name: "later work waits", Run: taskHoldsStream},
 	{ID: "TK-01", Name: "error and panic", Run: taskErrors},
-	{ID: "TK-01", Name: "an error stops the stream if wanted", Run: taskStops},
+	{ID: "TK-07", Name: "an error stops the stream if wanted", Run: taskStops},
 	{ID: "TK-01", Name: "once each, in order", Run: tasksInOrder},
 	{ID: "TK-01", Name: "beside host functions", Run: tasksAndFunctions},
 	{ID: "TK-01", Name: "refused", Run: tasksRefused},
@@ -337,7 +337,8 @@ func taskDone(t *T) {
 	if err := task.Wait(t.Context()); err == nil || err.Error() != "mine" || task.Err() != err {
 		t.Errorf("Wait = %v, Err = %v", err, task.Err())
 	}
-	t.Is(task.Wait(nil), cuda.ErrInvalidValue)
+	var none context.Context
+	t.Is(task.Wait(none), cuda.ErrInvalidValue)
 }
 
 func taskContext(t *T) {

@@ -28,12 +28,12 @@ var taskHoldCases = []Case{
 	{ID: "TK-04", Name: "64 streams", Run: sixtyFourTasks},
 	{ID: "TK-04", Name: "64 streams, ten tasks each", Run: manyTasks},
 	{ID: "TK-04", Name: "no more than the limit, in order", Run: heldLimit},
-	{ID: "TK-04", Name: "later work of a waiting task waits", Run: waitingTaskOrders},
-	{ID: "TK-04", Name: "every kind of work behind a waiting task", Run: everythingBehindWaiting},
-	{ID: "TK-04", Name: "events behind a waiting task", Run: eventsBehindWaiting},
-	{ID: "TK-04", Name: "the legacy stream and a waiting task", Run: legacyAndWaiting},
-	{ID: "TK-04", Name: "calls that wait for their turn", Run: callsThatWait},
-	{ID: "TK-04", Name: "closed behind a waiting task", Run: closedBehindWaiting},
+	{ID: "TK-07", Name: "later work of a waiting task waits", Run: waitingTaskOrders},
+	{ID: "TK-07", Name: "every kind of work behind a waiting task", Run: everythingBehindWaiting},
+	{ID: "TK-07", Name: "events behind a waiting task", Run: eventsBehindWaiting},
+	{ID: "TK-07", Name: "the legacy stream and a waiting task", Run: legacyAndWaiting},
+	{ID: "TK-07", Name: "calls that wait for their turn", Run: callsThatWait},
+	{ID: "TK-07", Name: "closed behind a waiting task", Run: closedBehindWaiting},
 	{ID: "TK-04", Name: "other streams go on", Run: waitingTaskAlone},
 	{ID: "TK-04", Name: "tasks that wait for a waiting one", Run: waitForWaiting},
 }
@@ -55,7 +55,7 @@ func taskUsesOthers(t *T) {
 			other.Memset(b, 7), cuda.CopyToHost(other, data, b), other.Sync(),
 			func() error {
 				if done, err := s.Query(); done || err != nil {
-					return fmt.Errorf("Query of the own stream: %v, %v", done, err)
+					return fmt.Errorf("own stream: Query: %v, %v", done, err)
 				}
 				return nil
 			}())
