@@ -23,6 +23,7 @@ const usualWatchdog = 10 * time.Second
 // watchdog looks for functions that have run for long, from time to time while there are any.
 type watchdog struct {
 	armed   atomic.Bool
+	_       [64]byte // who queues reads armed, and who waits writes waiters
 	waiters waiters
 
 	mu      sync.Mutex // guards what follows
