@@ -28,6 +28,7 @@ var taskCases = []Case{
 	{ID: "LI-01", Name: "Close waits for tasks", Run: closeWaitsForTasks},
 	{ID: "LI-01", Name: "Shutdown names a task", Run: shutdownNamesTask},
 	{ID: "HL-17", Name: "lost, tasks are told", Child: true, Run: lostTasks},
+	{ID: "HL-17", Name: "lost, tasks that wait in the library are told", Child: true, Run: lostWaitingTasks},
 }
 
 // Task queues a task.
@@ -424,7 +425,7 @@ func lostTasks(t *T) {
 	for range 12 { // some of which wait in the library
 		tasks = append(tasks, t.Task(t.Stream(), func(context.Context) error { <-free; return nil }))
 	}
-	for i, task := range tasks[:3] {
+	for i, task := range append(tasks[:3:3], tasks[len(tasks)-1]) { // the last waits in the library
 		Receive(t, "the end of a task", task.Done())
 		var l *cuda.LostError
 		if err := task.Err(); !errors.As(err, &l) || !errors.Is(err, cuda.ErrDeviceLost) || !strings.Contains(l.Site, "task.go:") {
@@ -439,5 +440,31 @@ func lostTasks(t *T) {
 	for _, task := range tasks {
 		Receive(t, "the end of every task", task.Done())
 	}
+	t.OK(t.Driver.Close())
+}
+
+// lostWaitingTasks: nobody calls, and the streams that are held stay so; what waits for room is told all the same.
+func lostWaitingTasks(t *T) {
+	t.OpenDriver(cuda.MaxHeldStreams(1), cuda.OnLost(func(*cuda.LostError) {}))
+	s, held, other := t.Stream(), t.Stream(), t.Stream()
+	free := make(chan struct{})
+	entered := make(chan struct{})
+	running := t.Task(held, func(context.Context) error { close(entered); <-free; return nil })
+	<-entered
+	waits := t.Task(other, func(context.Context) error { t.Error("a task of a lost device ran"); return nil })
+	ends := make(chan error, 1)
+	t.Host(other, func() { t.Error("a function of a lost device ran") }, cuda.OnDone(func(err error) { ends <- err }))
+	fault := time.Now().Add(faultDelay)
+	t.FaultLater(s)
+	Receive(t, "the end of the task", waits.Done())
+	t.Is(errors.Unwrap(waits.Err()), cuda.ErrDeviceLost)
+	if err := Receive(t, "OnDone", ends); !errors.Is(err, cuda.ErrDeviceLost) {
+		t.Errorf("OnDone got %v", err)
+	}
+	if took := time.Since(fault); took > time.Second {
+		t.Errorf("told after %v, want within a second", took)
+	}
+	close(free)
+	t.Ends(running)
 	t.OK(t.Driver.Close())
 }
