@@ -5,6 +5,8 @@ type Stats struct {
 	Waiting int // host functions and callbacks that have yet to start
 	Running int // those that run now
 
+	Tasks int // of Go, that have not ended
+
 	HostNodes int // functions of graphs' host nodes, which stay as long as anything can run them
 
 	Streams, Events, Modules int // open objects
@@ -30,6 +32,7 @@ func (d *Driver) Stats() Stats {
 		}
 	}
 	st.Running = max(d.funcs.Len()-st.Waiting, 0)
+	st.Tasks = len(d.tasks.all())
 	st.HostNodes = d.funcs.KeptLen()
 	for _, r := range d.resources.all() {
 		switch r.kind {

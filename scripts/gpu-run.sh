@@ -34,8 +34,8 @@ seam() { # what package cuda lets no program do
   tail -n 1 "$results/seam.$1.txt"
 }
 
-model() { # random programs against the model of stream order
-  "./conformance.$1" -test.v -test.run '^TestModel$' -test.timeout ${LIMIT:-150s} 2>&1 | tee "$results/model.$1.txt" || failed=1
+model() { # random programs against the models of stream order and of tasks
+  "./conformance.$1" -test.v -test.run '^Test(Task)?Model$' -test.timeout ${LIMIT:-150s} 2>&1 | tee "$results/model.$1.txt" || failed=1
 }
 
 bench() {
