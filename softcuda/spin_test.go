@@ -1,6 +1,7 @@
 package softcuda
 
 import (
+	"errors"
 	"runtime"
 	"testing"
 	"time"
@@ -45,5 +46,47 @@ func TestSpinBeside(t *testing.T) {
 	case <-came[0]:
 	case <-time.After(5 * time.Second):
 		t.Fatal("nobody took over the looking")
+	}
+}
+
+// TestSpinManaged: where the host may touch managed memory only while the device rests, the device must know of the functions, and
+// runs those of mode Spin itself: one at a time.
+func TestSpinManaged(t *testing.T) {
+	d, err := NewSpinning(Options{NoConcurrentManagedAccess: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	dev, err := d.Device(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := dev.NewStream()
+	b, err2 := dev.NewStream()
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	entered, other := make(chan struct{}), make(chan struct{})
+	beside := false
+	first := func() {
+		close(entered)
+		select {
+		case <-other:
+			beside = true
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if err := cuda.HostLaunch(a, first, cuda.SyncMode(cuda.Spin)); err != nil {
+		t.Fatal(err)
+	}
+	<-entered
+	if err := cuda.HostLaunch(b, func() { close(other) }, cuda.SyncMode(cuda.Spin)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(a.Sync(), b.Sync()); err != nil {
+		t.Fatal(err)
+	}
+	if beside {
+		t.Error("the library ran the function, and the device does not know of it")
 	}
 }

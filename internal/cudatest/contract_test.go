@@ -59,7 +59,7 @@ var otherTests = map[string][]outside{
 	"CY-07": {{"held_test.go", "TestLaunchHoldsBuffers"}},
 	"TK-03": {{"softcuda/model_test.go", "TestTaskModel"}},
 	"TK-07": {{"softcuda/model_test.go", "TestTaskModel"}},
-	"HL-21": {{"libcuda/hold_test.go", "TestEmulateSpin"}},
+	"HL-21": {{"libcuda/hold_test.go", "TestEmulateSpin"}, {"softcuda/spin_test.go", "TestSpinBeside"}, {"softcuda/spin_test.go", "TestSpinManaged"}},
 	"LI-03": {{"libcuda/open_test.go", "TestOpenClose"}, {"softcuda/device_test.go", "TestNothingRunsIdle"}},
 	"LI-04": {{"libcuda/find_test.go", "TestOpenErrors"}, {"libcuda/find_test.go", "TestSearch"}, {"libcuda/find_test.go", "TestNothingFound"},
 		{"libcuda/find_test.go", "TestLoadFailure"}, {"badinput_test.go", "TestNoDevices"}},
