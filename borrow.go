@@ -21,7 +21,7 @@ func (c *Context) StreamOf(x interface{ CUDAStream() uintptr }) (*Stream, error)
 		return nil, failf(op, ErrInvalidValue, "x is nil")
 	}
 	if s, ok := x.(*Stream); ok { // of ours, it can be told whether its handle is still good
-		if err := s.beginAs(op, "x"); err != nil {
+		if err := s.beginNow(op, "x"); err != nil {
 			return nil, err
 		}
 		defer s.end()

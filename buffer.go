@@ -113,6 +113,16 @@ func (b *Buffer) transfer(op string, p []byte, off int64, do func(driver.DeviceP
 	if len(p) == 0 {
 		return 0, nil
 	}
+	legacy := b.ctx.DefaultStream()
+	if err := legacy.begin(op); err != nil {
+		return 0, err
+	}
+	defer legacy.end()
+	waited, err := legacy.mayWait(op)
+	if err != nil {
+		return 0, err
+	}
+	defer waited()
 	r := do(b.ptr+driver.DevicePtr(off), rangeOf(p))
 	b.ctx.drv.observe()
 	if err := b.ctx.result(op, r); err != nil {
@@ -145,7 +155,7 @@ func (b *Buffer) Close() error {
 
 // fill checks the operands of a memset of elements of size bytes and queues it.
 func (s *Stream) fill(op string, b *Buffer, size int, queue func(n uintptr) driver.Result) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -158,6 +168,9 @@ func (s *Stream) fill(op string, b *Buffer, size int, queue func(n uintptr) driv
 	}
 	if b.n == 0 {
 		return nil
+	}
+	if s.waitsTurn() {
+		return s.later(op, func() driver.Result { return queue(uintptr(b.n / size)) }, b.res)
 	}
 	s.capture().keep(b.res)
 	return s.ctx.result(op, queue(uintptr(b.n/size)))

@@ -63,17 +63,14 @@ func (c *Context) NewGraphBuilder() (*GraphBuilder, error) {
 
 // newHelperStream makes a non-blocking stream for the library's own use. It may be in the middle of a capture.
 func (c *Context) newHelperStream(op string) (*Stream, error) {
-	d := c.drv.drv
 	var raw driver.Stream
-	var r driver.Result
-	c.drv.relaxed(func() { raw, r = d.StreamCreateWithPriority(c.raw, driver.StreamNonBlocking, 0) })
-	if err := c.result(op, r); err != nil {
+	var pooled bool
+	var err error
+	c.drv.relaxed(func() { raw, pooled, err = c.createStream(op, streamOptions{flags: StreamNonBlocking}) })
+	if err != nil {
 		return nil, err
 	}
-	s := &Stream{ctx: c, raw: raw}
-	s.res = newResource(c, "Stream", 0, func() driver.Result { return d.StreamDestroy(c.raw, raw) })
-	dropped(s, s.res)
-	return s, nil
+	return c.newStream(raw, pooled), nil
 }
 
 // Begin begins a capture. See CaptureMode for the choice of mode; CaptureThreadLocal is recommended.
@@ -354,7 +351,7 @@ func (b *GraphBuilder) Close() error {
 	if b.kind == forkBuilder {
 		return closeHandle(b.stream.res)
 	}
-	if c := b.now.Load(); c != nil && !b.stream.driver().InHostFunction() {
+	if c := b.now.Load(); c != nil && !b.stream.ctx.drv.inHostFunction() {
 		c.abandon(true)
 	}
 	return closeHandle(b.res)

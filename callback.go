@@ -28,7 +28,7 @@ import (
 func AddCallback(s *Stream, fn func(err error), opts ...HostOption) error {
 	site := native.CallerPC()
 	const op = "AddCallback"
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -43,7 +43,7 @@ func AddCallback(s *Stream, fn func(err error), opts ...HostOption) error {
 		return failf(op, ErrInvalidValue, "callbacks have no sync mode; use HostLaunch")
 	}
 	o.callback, o.ctx, o.seq = fn, s.ctx, s.ctx.callbackSeq.Add(1)
-	return s.ctx.launchHost(op, s.raw, hostfn.Func{More: o, Site: site, Group: &s.ctx.callbacks})
+	return s.launchFunc(op, hostfn.Func{More: o, Site: site, Group: &s.ctx.callbacks, On: uintptr(s.lane().raw)})
 }
 
 // runCallback is what the driver calls, on its own thread.

@@ -32,6 +32,8 @@ type Context struct {
 	callbacks   hostfn.Group  // those of AddCallback, which a failure treats differently
 	callbackSeq atomic.Uint64 // numbers them, to run in their order those that a driver leaves
 	memOps      memOpSupport
+	cells       holdCells
+	streams     streamPool
 
 	copies   atomic.Int64 // staged copies in progress
 	stagings stagingList  // what they go through
@@ -117,6 +119,8 @@ func (c *Context) fail(r driver.Result) {
 			d.resolve(fn, neverRan(fn, why))
 		}
 		c.stagings.fail(c.lostError("copy", r))
+		d.spin.fail(c)
+		d.tasks.fail(c, why)
 		c.failCallbacks(r)
 	}()
 }

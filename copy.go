@@ -153,6 +153,13 @@ func (s *Stream) copyHost(op string, toHost bool, host rows, o *copyOptions, mov
 	if !capturing && pinned == nil && !(o != nil && o.direct) && !(small && !s.ctx.pageable) {
 		return s.stage(op, st, toHost, host, o, move)
 	}
+	if pinned == nil && !capturing && s.ctx.drv.tasks.running.Load() > 0 { // then the driver may wait for the copy
+		waited, err := s.mayWait(op)
+		if err != nil {
+			return err
+		}
+		defer waited()
+	}
 	c := s.capture()
 	r := move(host.ptr, 0, host.bytes())
 	if r == driver.Success {
@@ -210,7 +217,7 @@ func (s *Stream) CopyBuffer(dst, src *Buffer) error {
 }
 
 func (s *Stream) copyBuffer(op string, dst, src *Buffer) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -231,9 +238,16 @@ func (s *Stream) copyBuffer(op string, dst, src *Buffer) error {
 	if dst.ptr < src.ptr+driver.DevicePtr(src.n) && src.ptr < dst.ptr+driver.DevicePtr(dst.n) {
 		return failf(op, ErrInvalidValue, "dst and src overlap; copy through a third buffer")
 	}
-	s.capture().keep(dst.res, src.res)
-	if dst.ctx.device != src.ctx.device {
-		return s.ctx.result(op, s.driver().MemcpyPeerAsync(s.ctx.raw, dst.ptr, dst.ctx.raw, src.ptr, src.ctx.raw, uintptr(dst.n), s.raw))
+	if s.waitsTurn() {
+		return s.later(op, func() driver.Result { return s.queueCopy(dst, src) }, dst.res, src.res)
 	}
-	return s.ctx.result(op, s.driver().MemcpyDtoDAsync(s.ctx.raw, dst.ptr, src.ptr, uintptr(dst.n), s.raw))
+	s.capture().keep(dst.res, src.res)
+	return s.ctx.result(op, s.queueCopy(dst, src))
+}
+
+func (s *Stream) queueCopy(dst, src *Buffer) driver.Result {
+	if dst.ctx.device != src.ctx.device {
+		return s.driver().MemcpyPeerAsync(s.ctx.raw, dst.ptr, dst.ctx.raw, src.ptr, src.ctx.raw, uintptr(dst.n), s.raw)
+	}
+	return s.driver().MemcpyDtoDAsync(s.ctx.raw, dst.ptr, src.ptr, uintptr(dst.n), s.raw)
 }

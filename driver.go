@@ -30,6 +30,10 @@ type Driver struct {
 	owners    owners
 	endings   tally // former parameters of executables that launches may use
 	copies    tally // staged copies in progress
+	tasks     tasks
+	held      heldStreams
+	spin      spinner
+	dog       watchdog
 	pinned    pinnedRanges
 
 	calls atomic.Int64  // calls in progress, and closingBit once the shutdown has begun
@@ -61,6 +65,7 @@ func NewDriver(impl driver.Driver, opts ...Option) (*Driver, error) {
 	if r != driver.Success {
 		return nil, NewError(op, r, "the driver does not tell its devices")
 	}
+	d.held.drv = d
 	d.version, d.devices = Version(v), make([]*Device, n)
 	d.natives.drv, d.natives.ended = d, new(native.Ended)
 	impl.Attach(driver.Upcalls{HostFunc: d.runHostFunc, Lost: d.contextLost, Pending: d.pending, Log: d.logError, Callback: d.runCallback})
@@ -132,10 +137,10 @@ func (d *Driver) enter(op string) error {
 	if d == nil {
 		return failf(op, ErrInvalidValue, "the driver is nil")
 	}
-	if d.drv.InHostFunction() {
+	if d.inHostFunction() {
 		return failf(op, ErrNotPermitted, "called inside a host function, where CUDA is forbidden; call it afterwards (OnDone), or from a goroutine that the function starts")
 	}
-	if d.calls.Add(1)&closingBit != 0 {
+	if d.calls.Add(1)&closingBit != 0 && d.tasks.current() == nil { // a task counts as a call, so there is time for its own
 		d.leave()
 		return failf(op, ErrClosed, "the Driver is closed")
 	}
@@ -166,13 +171,13 @@ func (d *Driver) becameQuiet() {
 
 // Close waits until all queued work is done, frees everything made from d, and lets go of the devices. Afterwards nothing of
 // the library runs any more, no goroutine and no host function, and every call returns ErrClosed (CONTRACT LI-01, LI-03).
-// Inside a host function Close is accepted and carried out later, on an ordinary goroutine. Inside an OnDone, OnPanic or
-// OnLost it returns ErrDeadlock, since it would wait for that. Work that never ends makes Close wait forever: see Shutdown.
+// Inside a host function Close is accepted and carried out later, on an ordinary goroutine. Inside a task, and inside an OnDone,
+// OnPanic or OnLost, it returns ErrDeadlock, since it would wait for that. Work that never ends makes Close wait forever: see Shutdown.
 func (d *Driver) Close() error {
 	if d == nil {
 		return nil
 	}
-	if d.drv.InHostFunction() {
+	if d.inHostFunction() {
 		d.startShutdown()
 		return nil
 	}
@@ -189,11 +194,14 @@ func (d *Driver) Shutdown(ctx context.Context) error {
 	if ctx == nil {
 		return failf(op, ErrInvalidValue, "ctx is nil")
 	}
-	if d.drv.InHostFunction() {
+	if d.inHostFunction() {
 		return failf(op, ErrNotPermitted, "called inside a host function, which it would wait for; call Close, or call it from a goroutine")
 	}
 	if inReport() {
 		return failf(op, ErrDeadlock, "called inside an OnDone, OnPanic or OnLost, which it would wait for; call it from another goroutine")
+	}
+	if t := d.tasks.current(); t != nil {
+		return failf(op, ErrDeadlock, "called in a task (%s), which it would wait for; call it from another goroutine", t.describe())
 	}
 	d.startShutdown()
 	select {
@@ -228,6 +236,10 @@ func (d *Driver) finish() {
 // finishQuiet is finish once no call is in progress. It runs in Relaxed capture mode; but synchronising a context spoils the
 // captures of others there in any mode.
 func (d *Driver) finishQuiet() {
+	defer func() {
+		d.dog.stop()
+		<-d.reports.idle() // of a context that failed on the way, and the watchdog's
+	}()
 	for _, c := range d.capturing.all() {
 		c.abandon(false)
 	}
@@ -250,17 +262,23 @@ func (d *Driver) finishQuiet() {
 	for _, c := range d.allContexts() {
 		c.stagings.close()
 		c.events.drain(c)
+		c.streams.drain(c)
+		c.cells.drain(c)
 		c.release()
 	}
 	d.natives.discard()
 	d.drv.Shut()
-	<-d.reports.idle() // of a context that failed on the way
 }
 
 // stuck describes what finish waits for.
 func (d *Driver) stuck() string {
 	const most = 4
 	var parts []string
+	for _, t := range d.tasks.all() {
+		if len(parts) < most {
+			parts = append(parts, t.describe())
+		}
+	}
 	d.funcs.Each(func(_ hostfn.Handle, fn hostfn.Func, started bool) bool {
 		what := "waits"
 		if started {
@@ -314,10 +332,10 @@ func (d *Driver) contextLost(raw driver.Context, r driver.Result) {
 	}
 }
 
-// pending tells the driver how many host functions and callbacks of a context wait, and staged copies are in progress.
+// pending tells the driver how many host functions, callbacks and tasks of a context wait, and staged copies are in progress.
 func (d *Driver) pending(raw driver.Context) int {
 	if c := d.context(raw); c != nil {
-		return d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks) + int(c.copies.Load())
+		return d.funcs.Pending(&c.funcs) + d.funcs.Pending(&c.callbacks) + int(c.copies.Load()) + d.tasks.pending(c)
 	}
 	return 0
 }

@@ -33,6 +33,8 @@ const (
 	ErrHostAccess
 	// ErrContextEnded: the context.Context that was given to the call ended first; its error is in the same error.
 	ErrContextEnded
+	// ErrTaskFailed: a task that was to stop its stream when it fails has failed (StopOnError). Its error is in the same error.
+	ErrTaskFailed
 )
 
 var ownCodes = map[Code]string{
@@ -45,6 +47,7 @@ var ownCodes = map[Code]string{
 	ErrNotRecorded:    "event never recorded",
 	ErrHostAccess:     "no host access now",
 	ErrContextEnded:   "the call's context ended",
+	ErrTaskFailed:     "a task failed",
 }
 
 // Error gives the driver's name and number of c, or what c means if it is this library's own.

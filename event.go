@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/native"
 )
 
 // Event is a CUDA event: a mark in a stream, recorded with Queue.Record, that other streams and the program can wait for
@@ -19,6 +20,10 @@ type Event struct {
 	timing   bool
 	recorded atomic.Bool
 	captured atomic.Pointer[capture] // that the latest record was in; nil: in none
+	pending  atomic.Pointer[later]   // its latest record, if that waited in the library
+	marks    *marks                  // of its latest record
+	on       atomic.Uintptr          // the stream of the latest record
+	behind   atomic.Pointer[[]*Task] // that the latest record is behind
 }
 
 // EventOption configures NewEvent.
@@ -50,8 +55,12 @@ func (c *Context) NewEvent(opts ...EventOption) (*Event, error) {
 	if err := c.result(op, r); err != nil {
 		return nil, err
 	}
-	e := &Event{ctx: c, raw: raw, timing: o.timing}
-	e.res = newResource(c, "Event", 0, func() driver.Result { return d.EventDestroy(c.raw, raw) })
+	e := &Event{ctx: c, raw: raw, timing: o.timing, marks: new(marks)}
+	kept := e.marks // and not e, which the collector must see dropped
+	e.res = newResource(c, "Event", 0, func() driver.Result {
+		kept.set(nil)
+		return d.EventDestroy(c.raw, raw)
+	})
 	dropped(e, e.res)
 	return e, nil
 }
@@ -113,6 +122,9 @@ func (e *Event) Query() (done bool, err error) {
 		return false, err
 	}
 	defer e.end()
+	if e.recordPending() {
+		return false, nil
+	}
 	r := e.ctx.drv.drv.EventQuery(e.ctx.raw, e.raw)
 	e.ctx.drv.observe()
 	if r == driver.ErrorNotReady {
@@ -123,12 +135,24 @@ func (e *Event) Query() (done bool, err error) {
 
 // Sync waits until what e's latest record captured is done. It blocks the calling goroutine and a thread; see Wait and Done.
 // cuEventSynchronize.
+//
+//go:noinline
 func (e *Event) Sync() error {
+	site := native.CallerPC()
 	const op = "Event.Sync"
 	if err := e.begin(op); err != nil {
-		return err
+		return e.waitsInside(op, err)
 	}
 	defer e.end()
+	waited, err := e.mayWait(op)
+	if err != nil {
+		return err
+	}
+	defer waited()
+	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
+	if it := e.pending.Load(); it != nil {
+		<-it.done
+	}
 	r := e.ctx.drv.drv.EventSynchronize(e.ctx.raw, e.raw)
 	e.ctx.drv.observe()
 	return e.ctx.result(op, r)
@@ -137,15 +161,35 @@ func (e *Event) Sync() error {
 // Wait is Sync with a limit: it returns an error that wraps ctx's when ctx ends first, and leaves nothing of the wait behind.
 // No thread waits meanwhile, however many goroutines do (CONTRACT EV-03). The event must not be recorded again while it is
 // waited for: which of the records the wait is then for differs between drivers.
+//
+//go:noinline
 func (e *Event) Wait(ctx context.Context) error {
+	site := native.CallerPC()
 	const op = "Event.Wait"
 	if ctx == nil {
 		return failf(op, ErrInvalidValue, "ctx is nil")
+	}
+	if err := e.begin(op); err != nil {
+		return e.waitsInside(op, err)
+	}
+	defer e.end()
+	waited, err := e.mayWait(op)
+	if err != nil {
+		return err
+	}
+	defer waited()
+	if it := e.pending.Load(); it != nil {
+		select {
+		case <-it.done:
+		case <-ctx.Done():
+			return endedError(op, ctx, "")
+		}
 	}
 	done, err := e.notify(op)
 	if err != nil {
 		return err
 	}
+	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
 	return e.ctx.await(op, ctx, done)
 }
 
@@ -153,6 +197,15 @@ func (e *Event) Wait(ctx context.Context) error {
 // failed; ask Query which. If e cannot be waited for (closed, say) the channel is closed already. No thread waits
 // (CONTRACT EV-03). The event must not be recorded again while it is waited for; see Wait.
 func (e *Event) Done() <-chan struct{} {
+	if e != nil && e.recordPending() {
+		ch := make(chan struct{})
+		go func() {
+			<-e.pending.Load().done
+			<-e.Done()
+			close(ch)
+		}()
+		return ch
+	}
 	done, err := e.notify("Event.Done")
 	if err == nil {
 		return done.ch
@@ -201,6 +254,9 @@ func (e *Event) Elapsed(since *Event) (time.Duration, error) {
 	if e.ctx.drv != since.ctx.drv {
 		return 0, failf(op, ErrInvalidValue, "since belongs to %s and the event to %s; use one Driver for both", since.ctx.describe(), e.ctx.describeBeside(since.ctx))
 	}
+	if since.recordPending() || e.recordPending() {
+		return 0, e.ctx.resultf(op, driver.ErrorNotReady, "an event is not complete yet; wait for it first")
+	}
 	ms, r := e.ctx.drv.drv.EventElapsedTime(e.ctx.raw, since.raw, e.raw)
 	if r == driver.ErrorNotReady {
 		return 0, e.ctx.resultf(op, r, "an event is not complete yet; wait for it first")
@@ -235,7 +291,7 @@ func (e *Event) Close() error {
 func (s *Stream) Record(e *Event) error { return s.record("Stream.Record", e, driver.EventDefault) }
 
 func (s *Stream) record(op string, e *Event, flags uint32) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -246,16 +302,24 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 	if e.ctx != s.ctx {
 		return failf(op, ErrInvalidHandle, "the event belongs to %s and the stream to %s; record an event in the context that made it", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
-	c, queue := s.capture(), driver.Driver.EventRecord
-	if flags != 0 {
-		queue = func(d driver.Driver, ctx driver.Context, e driver.Event, s driver.Stream) driver.Result {
-			return d.EventRecordWithFlags(ctx, e, s, flags)
-		}
+	if flags == 0 && s.waitsTurn() {
+		e.recorded.Store(true)
+		e.on.Store(uintptr(s.lane().raw))
+		e.setBehind(s)
+		e.captured.Store(nil)
+		return s.recordLater(op, e)
 	}
-	if r := queue(s.driver(), s.ctx.raw, e.raw, s.raw); r != driver.Success {
+	c := s.capture()
+	if flags == 0 {
+		if err := s.recordNow(op, e); err != nil {
+			return err
+		}
+	} else if r := s.driver().EventRecordWithFlags(s.ctx.raw, e.raw, s.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
 	}
 	e.recorded.Store(true)
+	e.on.Store(uintptr(s.lane().raw))
+	e.setBehind(s)
 	if flags != 0 {
 		c.keep(e.res)
 		return nil
@@ -269,7 +333,7 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 func (s *Stream) WaitEvent(e *Event) error { return s.waitEvent("Stream.WaitEvent", e, 0) }
 
 func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -280,8 +344,17 @@ func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 	if e.ctx.drv != s.ctx.drv {
 		return failf(op, ErrInvalidValue, "the event belongs to %s and the stream to %s; use one Driver for both", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
+	if flags == 0 && (s.waitsTurn() || e.recordPending()) && e.captured.Load() == nil {
+		if list := e.behind.Load(); list != nil {
+			s.ctx.drv.tasks.joinStream(s, *list)
+		}
+		return s.waitLater(op, e)
+	}
 	if r := s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
+	}
+	if list := e.behind.Load(); list != nil {
+		s.ctx.drv.tasks.joinStream(s, *list)
 	}
 	switch c := e.captured.Load(); {
 	case flags != 0:
@@ -296,16 +369,19 @@ func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 func (s *Stream) WaitStream(other *Stream) error { return s.waitStream("Stream.WaitStream", other) }
 
 func (s *Stream) waitStream(op string, other *Stream) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
-	if err := other.beginAs(op, "other"); err != nil {
+	if err := other.beginQueueAs(op, "other"); err != nil {
 		return err
 	}
 	defer other.end()
 	if other.ctx.drv != s.ctx.drv {
 		return failf(op, ErrInvalidValue, "other belongs to %s and the stream to %s; use one Driver for both", other.ctx.describe(), s.ctx.describeBeside(other.ctx))
+	}
+	if s.waitsTurn() || other.waitsTurn() {
+		return s.waitStreamLater(op, other)
 	}
 	raw, err := other.ctx.events.get(other.ctx, op)
 	if err != nil {
@@ -318,9 +394,27 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 	if err := s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)); err != nil {
 		return err
 	}
+	s.ctx.drv.tasks.joinStream(s, s.ctx.drv.tasks.behindStream(other))
 	if c := other.capture(); c != nil { // which s belongs to now
 		c.join(s)
 	}
+	return nil
+}
+
+// waitStreamLater is waitStream where one of the streams has something waiting in the library.
+func (s *Stream) waitStreamLater(op string, other *Stream) error {
+	raw, err := other.ctx.events.get(other.ctx, op)
+	if err != nil {
+		return err
+	}
+	b := &s.ctx.drv.tasks
+	rec := &later{op: op, call: func() driver.Result { return s.driver().EventRecord(other.ctx.raw, raw, other.raw) }}
+	wait := &later{op: op, after: []*later{rec}, then: func() { other.ctx.events.put(raw) }, call: func() driver.Result {
+		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)
+	}}
+	b.joinStream(s, b.behindStream(other))
+	other.addLater(rec)
+	s.addLater(wait)
 	return nil
 }
 

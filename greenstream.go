@@ -26,12 +26,21 @@ func (g *GreenContext) NewStream(opts ...StreamOption) (*Stream, error) {
 		return nil, err
 	}
 	d := c.drv.drv
-	raw, r := d.GreenCtxStreamCreate(g.raw, uint32(o.flags), int32(o.priority))
+	var raw driver.Stream
+	var r driver.Result
+	if err := c.whileNoneHeld(op, "make the stream before", func() {
+		raw, r = d.GreenCtxStreamCreate(g.raw, uint32(o.flags), int32(o.priority))
+	}); err != nil {
+		return nil, err
+	}
 	if r != driver.Success {
 		return nil, c.needs(op, r, "cuGreenCtxStreamCreate", "")
 	}
 	s := &Stream{ctx: c, raw: raw, green: g}
-	s.res = newResource(c, "Stream", 0, g.outlived(func() driver.Result { return d.StreamDestroy(c.raw, raw) }))
+	s.res = newResource(c, "Stream", 0, g.outlived(func() driver.Result {
+		c.drv.tasks.forget(c, raw)
+		return d.StreamDestroy(c.raw, raw)
+	}))
 	dropped(s, s.res)
 	return s, nil
 }

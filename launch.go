@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -42,7 +43,7 @@ func (s *Stream) Launch(k *Kernel, cfg LaunchConfig, args ...any) error {
 }
 
 func (s *Stream) launch(op string, k *Kernel, cfg LaunchConfig, args []any) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -61,6 +62,14 @@ func (s *Stream) launch(op string, k *Kernel, cfg LaunchConfig, args []any) erro
 	if c := s.capture(); c != nil {
 		c.keep(k.mod.res)
 		c.keep(p.held...)
+	}
+	if s.waitsTurn() {
+		l := p.launch
+		l.Params, l.Offsets = slices.Clone(l.Params), slices.Clone(l.Offsets)
+		return s.later(op, func() driver.Result {
+			_, r := s.driver().LaunchKernel(s.ctx.raw, k.raw, &l, s.raw)
+			return r
+		}, append(slices.Clone(p.held), k.mod.res)...)
 	}
 	why, r := s.driver().LaunchKernel(s.ctx.raw, k.raw, &p.launch, s.raw)
 	if r == driver.Success {

@@ -128,7 +128,7 @@ func (s *Stream) WaitValue64(at Word, cond WaitCondition, value uint64) error {
 func (s *Stream) Batch(ops ...MemOp) error { return s.batch("Stream.Batch", ops) }
 
 func (s *Stream) batch(op string, ops []MemOp) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -148,11 +148,14 @@ func (s *Stream) batch(op string, ops []MemOp) error {
 		raw[i].Address = ops[i].at.address()
 		ops[i].keep(s.capture())
 	}
+	if s.waitsTurn() {
+		return s.later(op, func() driver.Result { return s.driver().StreamBatchMemOp(s.ctx.raw, s.raw, raw, 0) }, usedBy(ops)...)
+	}
 	return s.ctx.result(op, s.driver().StreamBatchMemOp(s.ctx.raw, s.raw, raw, 0))
 }
 
 func (s *Stream) memOp(op string, o MemOp, queue func(driver.DevicePtr) driver.Result) error {
-	if err := s.begin(op); err != nil {
+	if err := s.beginQueue(op); err != nil {
 		return err
 	}
 	defer s.end()
@@ -160,8 +163,21 @@ func (s *Stream) memOp(op string, o MemOp, queue func(driver.DevicePtr) driver.R
 		return err
 	}
 	defer o.release()
+	if s.waitsTurn() {
+		return s.later(op, func() driver.Result { return queue(o.at.address()) }, o.at.res)
+	}
 	o.keep(s.capture())
 	return s.ctx.result(op, queue(o.at.address()))
+}
+
+// usedBy are the resources of operations' words.
+func usedBy(ops []MemOp) (list []*resource) {
+	for i := range ops {
+		if ops[i].size != 0 {
+			list = append(list, ops[i].at.res)
+		}
+	}
+	return list
 }
 
 func (w *Word) address() driver.DevicePtr { return w.base + driver.DevicePtr(w.offset) }

@@ -28,6 +28,8 @@ type param struct{ offset, size uintptr }
 // LoadModule loads PTX text, or a cubin or fatbin. The text of a compiler's complaint is in the error. On the software device
 // a kernel runs as a Go function of the same name: see softcuda.Options.Kernels.
 //
+// While streams are held by tasks it waits until none is; in a task it is ErrDeadlock (CONTRACT TK-03).
+//
 // Errors: ErrInvalidValue for an empty image, ErrInvalidImage, ErrInvalidPTX, ErrUnsupportedPTXVersion, ErrNoBinaryForGPU.
 // cuModuleLoadDataEx.
 func (c *Context) LoadModule(image []byte) (*Module, error) {
@@ -40,7 +42,12 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 		return nil, failf(op, ErrInvalidValue, "the image is empty")
 	}
 	d := c.drv.drv
-	raw, log, r := d.ModuleLoadData(c.raw, image)
+	var raw driver.Module
+	var log string
+	var r driver.Result
+	if err := c.whileNoneHeld(op, "load the module before", func() { raw, log, r = d.ModuleLoadData(c.raw, image) }); err != nil {
+		return nil, err
+	}
 	if r != driver.Success {
 		return nil, c.resultf(op, r, "%s", moduleReason(log))
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/hostlaunch/cuda/internal/nativetest"
 )
 
-// later is a driver that calls native functions when the test wants it to.
-type later struct {
+// queueing is a driver that calls native functions when the test wants it to.
+type queueing struct {
 	refusing
 	queue []func()
 }
 
-func (l *later) LaunchNativeHostFunc(_ driver.Context, _ driver.Stream, fn, data uintptr, _ uint32) driver.Result {
+func (l *queueing) LaunchNativeHostFunc(_ driver.Context, _ driver.Stream, fn, data uintptr, _ uint32) driver.Result {
 	if l.during != nil {
 		l.during()
 	}
@@ -31,14 +31,14 @@ func (l *later) LaunchNativeHostFunc(_ driver.Context, _ driver.Stream, fn, data
 	return l.result
 }
 
-func (l *later) run() {
+func (l *queueing) run() {
 	for _, call := range l.queue {
 		call()
 	}
 	l.queue = l.queue[:0]
 }
 
-func laterStream(t testing.TB, impl *later, opts ...Option) (*Driver, *Stream) {
+func laterStream(t testing.TB, impl *queueing, opts ...Option) (*Driver, *Stream) {
 	t.Helper()
 	d, err := NewDriver(impl, opts...)
 	if err != nil {
@@ -62,7 +62,7 @@ var addFunc = NativeFunc(nativetest.Func(nativetest.Add))
 
 // HL-16: what the driver refuses is let go of, never runs, and the error says so; its cell serves others.
 func TestNativeRefusedByDriver(t *testing.T) {
-	impl := &later{refusing: refusing{result: driver.ErrorInvalidHandle}}
+	impl := &queueing{refusing: refusing{result: driver.ErrorInvalidHandle}}
 	d, s := laterStream(t, impl)
 	var gone atomic.Int32
 	const n = 3 * nativeChunkSize
@@ -91,7 +91,7 @@ func TestNativeRefusedByDriver(t *testing.T) {
 
 // A function that the sweep of a lost context resolved while the driver was refusing it counts as queued: told once.
 func TestNativeRefusedWhileSwept(t *testing.T) {
-	impl := &later{refusing: refusing{result: driver.ErrorIllegalAddress}}
+	impl := &queueing{refusing: refusing{result: driver.ErrorIllegalAddress}}
 	d, s := laterStream(t, impl)
 	told := make(chan error, 2)
 	impl.during = func() {
@@ -113,7 +113,7 @@ func TestNativeRefusedWhileSwept(t *testing.T) {
 // The memory of a burst goes when all of it has run, but for cells that a driver might still call.
 func TestNativeBurst(t *testing.T) {
 	const n = 10 * nativeChunkSize
-	impl := &later{}
+	impl := &queueing{}
 	d, s := laterStream(t, impl, OnLost(func(*LostError) {}))
 	count := new(atomic.Uint64)
 	launch := func() {
@@ -162,7 +162,7 @@ func TestNativeBurst(t *testing.T) {
 
 // A shutdown that waits for a native function names it.
 func TestNativeStuck(t *testing.T) {
-	impl := &later{}
+	impl := &queueing{}
 	d, s := laterStream(t, impl)
 	count := new(atomic.Uint64)
 	for _, opts := range [][]HostOption{nil, {Name("the counter")}} {
@@ -187,7 +187,7 @@ func TestNativeStuck(t *testing.T) {
 
 // What the way of a native function costs: nothing is allocated but what must be pinned.
 func TestNativeAllocations(t *testing.T) {
-	impl := &later{}
+	impl := &queueing{}
 	_, s := laterStream(t, impl)
 	data, small, large := new([8]uint64), make([]byte, 64), make([]byte, 1000)
 	for _, c := range []struct {
@@ -216,7 +216,7 @@ func TestNativeAllocations(t *testing.T) {
 }
 
 func BenchmarkNativeLaunch(b *testing.B) {
-	impl := &later{}
+	impl := &queueing{}
 	_, s := laterStream(b, impl)
 	data, large, other := new([8]uint64), make([]byte, 1000), make([]byte, 1000)
 	for name, launch := range map[string]func() error{
@@ -242,7 +242,7 @@ func BenchmarkNativeLaunch(b *testing.B) {
 
 // A host node that is dropped while it runs, as when its context fails, keeps its data until the run has ended.
 func TestNativeNodeDroppedWhileRunning(t *testing.T) {
-	impl := &later{}
+	impl := &queueing{}
 	d, s := laterStream(t, impl)
 	var gone atomic.Bool
 	gate := &new([64]nativetest.Gate)[3]

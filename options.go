@@ -1,6 +1,9 @@
 package cuda
 
-import "log/slog"
+import (
+	"log/slog"
+	"time"
+)
 
 // Option configures a Driver.
 type Option func(*options)
@@ -9,6 +12,9 @@ type options struct {
 	onPanic func(*PanicError)
 	onLost  func(*LostError)
 	logger  *slog.Logger
+
+	maxHeld, taskStreams int
+	watchdog             time.Duration
 }
 
 // OnPanic has fn told of panics of host functions that have no OnDone of their own. Without it they are logged. fn runs on an
@@ -39,3 +45,13 @@ func (o *options) log() *slog.Logger {
 	}
 	return slog.Default()
 }
+
+// MaxHeldStreams is how many streams of a device tasks may hold at once (CONTRACT TK-04). Without it, and for n below 1, it is 8, but one
+// less than the hardware queues (CUDA_DEVICE_MAX_CONNECTIONS, which libcuda.Open sets to 32) if that is fewer: seven held streams
+// of eight queues leave the others free, eight stop every stream of the process (measured on an H200). Streams that other
+// libraries hold count for the hardware and not here.
+func MaxHeldStreams(n int) Option { return func(o *options) { o.maxHeld = n } }
+
+// TaskStreams is how many streams are made with the first task of a context, for NewStream to give out while streams are held
+// (CONTRACT TK-03). Without it, and for n below 1, it is 32. As many as there may be held streams are kept for calls in tasks.
+func TaskStreams(n int) Option { return func(o *options) { o.taskStreams = n } }

@@ -50,11 +50,15 @@ func (d *Device) NewContext(opts ...ContextOption) (*Context, error) {
 		return nil, failf(op, ErrInvalidValue, "policy %d is unknown; use SyncAuto, SyncSpin, SyncYield or SyncBlock", o.policy)
 	}
 	drv := d.drv
-	raw, r := drv.drv.CtxCreate(flags, d.device)
+	var raw driver.Context
+	var r driver.Result
+	if err := d.whileNoneHeld(op, "make the context before", func() { raw, r = drv.drv.CtxCreate(flags, d.device) }); err != nil {
+		return nil, err
+	}
 	if r != driver.Success {
 		return nil, d.resultf(op, r, "no further context on device %d", d.ordinal)
 	}
-	c := &Context{drv: drv, device: d.device, ordinal: d.ordinal, raw: raw, pageable: d.pageable, own: true}
+	c := &Context{drv: drv, device: d.device, ordinal: d.ordinal, raw: raw, pageable: d.pageable, concurrent: d.concurrent, own: true}
 	c.release = func() { drv.drv.CtxDestroy(raw) }
 	drv.mu.Lock()
 	defer drv.mu.Unlock()
@@ -74,7 +78,7 @@ func (c *Context) Close() error {
 	if c == nil || !c.own {
 		return nil
 	}
-	if c.drv.drv.InHostFunction() {
+	if c.drv.inHostFunction() {
 		return c.closeLater(op)
 	}
 	if err := c.drv.enter(op); err != nil {
@@ -84,6 +88,9 @@ func (c *Context) Close() error {
 		return err
 	}
 	defer c.drv.leave()
+	if t := c.drv.tasks.current(); t != nil {
+		return failf(op, ErrDeadlock, "called in a task (%s), when it may wait until all tasks have ended; close the context after the task", t.describe())
+	}
 	c.drv.natives.collect(math.MaxInt) // those that have run let go of what they held
 	c.drv.retired.drain(false)
 	if closed, err := c.shut(op); err != nil || !closed {
@@ -168,6 +175,7 @@ func (c *Context) destroy(op string) error {
 	c.stagings.close()
 	c.events.settle()
 	c.events.drain(c)
+	c.streams.drain(c)
 	d.mu.Lock()
 	delete(d.contexts, c.raw)
 	d.mu.Unlock()

@@ -14,7 +14,14 @@ import (
 // resolve tells how a host function ended: its own OnDone, or else the driver's hooks. It never blocks: reports run on
 // goroutines of their own, since resolve may run on a driver's thread.
 func (d *Driver) resolve(fn hostfn.Func, failure error) {
-	if o, _ := fn.More.(*hostOptions); o != nil && o.done != nil {
+	o, _ := fn.More.(*hostOptions)
+	if o != nil && o.task != nil {
+		if failure != nil { // else it has only begun
+			d.inBackground(func() { o.task.end(failure) })
+		}
+		return
+	}
+	if o != nil && o.done != nil {
 		d.report("OnDone", fn, func() { o.done(failure) })
 		return
 	}
@@ -23,6 +30,9 @@ func (d *Driver) resolve(fn hostfn.Func, failure error) {
 		d.report("OnPanic", fn, func() { d.reportPanic(e) })
 	case *LostError:
 		d.report("OnLost", fn, func() { d.reportLost(e) })
+	case nil:
+	default:
+		d.report("log", fn, func() { d.logError("cuda: task failed", "func", funcName(fn), "site", siteName(fn.Site), "err", e) })
 	}
 }
 
@@ -85,6 +95,9 @@ func funcName(fn hostfn.Func) string {
 		}
 		if o.native != 0 {
 			return nativeName(o.native)
+		}
+		if o.task != nil {
+			return o.task.name
 		}
 		if o.callback != nil {
 			run = reflect.ValueOf(o.callback)

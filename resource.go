@@ -19,6 +19,7 @@ type resource struct {
 	ctx     *Context
 	kind    string // "Stream", "Event", ...
 	bytes   int64  // of memory
+	waits   bool   // freeing it may make the driver wait until no stream is held
 	free    func() driver.Result
 	refs    atomic.Int64 // references, and closedBit once closed
 	cleanup runtime.Cleanup
@@ -29,7 +30,7 @@ const closedBit = 1 << 62
 // newResource registers a handle of ctx, with the size of its memory if it is some. free is called once, when it is closed
 // and out of use.
 func newResource(ctx *Context, kind string, bytes int, free func() driver.Result) *resource {
-	r := &resource{ctx: ctx, kind: kind, bytes: int64(bytes), free: free}
+	r := &resource{ctx: ctx, kind: kind, bytes: int64(bytes), free: free, waits: freedLater[kind]}
 	if g := ctx.green; g != nil && g.acquire() {
 		r.free = func() driver.Result {
 			defer g.release()
@@ -98,9 +99,34 @@ func (r *resource) close() error {
 	}
 }
 
-// destroy frees the handle. References taken and dropped again by acquires that failed may bring the count back to
+// freedLater are the kinds whose freeing may make the driver wait until no stream is held, measured or to be feared.
+var freedLater = map[string]bool{"Buffer": true, "PinnedBuffer": true, "ManagedBuffer": true, "Module": true, "Stream": true, "GraphExec": true, "GreenContext": true}
+
+// destroy frees the handle, or has it freed when no stream is held any more (CONTRACT TK-03).
+func (r *resource) destroy() (err error) {
+	if !r.waits {
+		return r.destroyNow()
+	}
+	held := &r.ctx.drv.held
+	if !held.quietly(func() { err = r.destroyNow() }) {
+		held.whenNone(r.destroyLater)
+	}
+	return err
+}
+
+// destroyLater is destroyNow, unless something is captured (CONTRACT CP-12): then the retire list sees to r.
+func (r *resource) destroyLater() {
+	if d := r.ctx.drv; d.capturing.n.Load() > 0 {
+		r.retain()
+		d.retired.push(retired{r, true, false})
+		return
+	}
+	r.destroyNow()
+}
+
+// destroyNow frees the handle. References taken and dropped again by acquires that failed may bring the count back to
 // closedBit; the registry lets only the first through.
-func (r *resource) destroy() error {
+func (r *resource) destroyNow() error {
 	r.ctx.uses.Add(1) // so that the context is not closed in between; whether it is closed does not matter here
 	defer r.ctx.uses.Add(-1)
 	if !r.ctx.drv.resources.remove(r) {
@@ -216,7 +242,7 @@ func closeHandle(r *resource) error {
 		return nil // a zero value of the public type
 	}
 	d := r.ctx.drv
-	if !d.drv.InHostFunction() {
+	if !d.inHostFunction() {
 		return r.close()
 	}
 	if r.acquire() {

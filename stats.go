@@ -5,6 +5,8 @@ type Stats struct {
 	Waiting int // host functions and callbacks that have yet to start
 	Running int // those that run now
 
+	Tasks int // of Go, that have not ended
+
 	UserObjects int // of the driver, which carry what graphs and executables use
 	HostNodes   int // functions of graphs' host nodes, which stay as long as anything can run them
 
@@ -36,6 +38,7 @@ func (d *Driver) Stats() Stats {
 	}
 	st.Running = max(d.funcs.Len()-st.Waiting, 0)
 	st.Waiting, st.Running = max(st.Waiting-begun, 0), st.Running+running
+	st.Tasks = len(d.tasks.all())
 	st.HostNodes, st.UserObjects = d.funcs.KeptLen(), d.owners.slots.Len()
 	for _, r := range d.resources.all() {
 		switch r.kind {

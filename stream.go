@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/native"
 )
 
 // Stream is a CUDA stream: a queue whose work runs in order (CONTRACT ST). It is a Queue. It may be used from any goroutine;
@@ -21,6 +22,8 @@ type Stream struct {
 	borrowed bool                           // another library's, which may use it too
 	captured atomic.Pointer[capture]        // what it captures into, as far as this library knows
 	foreign  atomic.Pointer[foreignCapture] // the latest capture of another library that was asked about
+	altered  *atomic.Bool                   // attributes of it may have been set; nil: who cares
+	ordered  atomic.Uint32                  // with the legacy default stream, as blockingLane found: 0 unknown, 1 no, 2 yes
 }
 
 var _ Queue = (*Stream)(nil)
@@ -83,15 +86,12 @@ func (c *Context) NewStream(opts ...StreamOption) (*Stream, error) {
 	if err := c.checkPriority(op, &o); err != nil {
 		return nil, err
 	}
-	d := c.drv.drv
-	raw, r := d.StreamCreateWithPriority(c.raw, uint32(o.flags), int32(o.priority))
-	if err := c.result(op, r); err != nil {
+	raw, pooled, err := c.createStream(op, o)
+	if err != nil {
 		return nil, err
 	}
-	s := &Stream{ctx: c, raw: raw}
-	s.id, _ = d.StreamGetID(c.raw, raw) // else ID asks again, and says why not
-	s.res = newResource(c, "Stream", 0, func() driver.Result { return d.StreamDestroy(c.raw, raw) })
-	dropped(s, s.res)
+	s := c.newStream(raw, pooled)
+	s.id, _ = c.drv.drv.StreamGetID(c.raw, raw) // else ID asks again, and says why not
 	return s, nil
 }
 
@@ -135,11 +135,26 @@ func (c *Context) WithThreadStream(fn func(*Stream) error) error {
 	return fn(s)
 }
 
-// begin is the beginning of every call on s; end must follow if it returns nil.
+// begin is the beginning of every call that queues on s or waits for it; end must follow if it returns nil. It waits while tasks
+// that were queued there before wait in the library.
 func (s *Stream) begin(op string) error { return s.beginAs(op, "the stream") }
 
 // beginAs is begin for the stream that messages call name.
 func (s *Stream) beginAs(op, name string) error {
+	if err := s.beginNow(op, name); err != nil {
+		return err
+	}
+	if b := &s.ctx.drv.tasks; b.active.Load() > 0 {
+		if err := b.queueTurn(op, s, context.Background()); err != nil {
+			s.end()
+			return err
+		}
+	}
+	return nil
+}
+
+// beginNow is the beginning of calls that need not wait for their turn; end must follow if it returns nil.
+func (s *Stream) beginNow(op, name string) error {
 	if s == nil {
 		return failf(op, ErrInvalidValue, "%s is nil", name)
 	}
@@ -215,7 +230,7 @@ func (s *Stream) driver() driver.Driver { return s.ctx.drv.drv }
 
 // streamValue is a call that asks the driver something about s.
 func streamValue[T any](s *Stream, op string, get func(driver.Driver, driver.Context, driver.Stream) (T, driver.Result)) (T, error) {
-	if err := s.begin(op); err != nil {
+	if err := s.beginNow(op, "the stream"); err != nil {
 		var zero T
 		return zero, err
 	}
@@ -228,10 +243,13 @@ func streamValue[T any](s *Stream, op string, get func(driver.Driver, driver.Con
 // ErrCaptureUnsupported, and the capture is invalid (CONTRACT CP-11). cuStreamQuery.
 func (s *Stream) Query() (done bool, err error) {
 	const op = "Stream.Query"
-	if err := s.begin(op); err != nil {
+	if err := s.beginNow(op, "the stream"); err != nil {
 		return false, err
 	}
 	defer s.end()
+	if s.ctx.drv.tasks.waiting(s) {
+		return false, nil
+	}
 	r := s.driver().StreamQuery(s.ctx.raw, s.raw)
 	s.ctx.drv.observe()
 	if r == driver.ErrorNotReady {
@@ -243,12 +261,21 @@ func (s *Stream) Query() (done bool, err error) {
 // Sync waits until all work queued on s so far is done. It blocks the calling goroutine and a thread; see Wait for a limit.
 // A device error of earlier work is returned, once the device has it (CONTRACT ST-04, ST-11). On a stream that captures it is
 // ErrCaptureUnsupported, and the capture is invalid (CONTRACT CP-11). cuStreamSynchronize.
+//
+//go:noinline
 func (s *Stream) Sync() error {
+	site := native.CallerPC()
 	const op = "Stream.Sync"
 	if err := s.begin(op); err != nil {
-		return err
+		return s.waitsInside(op, err)
 	}
 	defer s.end()
+	done, err := s.mayWait(op)
+	if err != nil {
+		return err
+	}
+	defer done()
+	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
 	r := s.driver().StreamSynchronize(s.ctx.raw, s.raw)
 	s.ctx.drv.observe()
 	return s.ctx.result(op, r)
@@ -257,18 +284,32 @@ func (s *Stream) Sync() error {
 // Wait waits until all work queued on s so far is done or ctx ends, whichever is first; if ctx ends, it returns an error that
 // wraps ctx's, and the stream's work goes on. No thread waits meanwhile (CONTRACT ST-04). On a stream that captures it is
 // ErrCapturing, and the capture stays valid.
+//
+//go:noinline
 func (s *Stream) Wait(ctx context.Context) error {
+	site := native.CallerPC()
 	const op = "Stream.Wait"
 	if ctx == nil {
 		return failf(op, ErrInvalidValue, "ctx is nil")
 	}
-	if err := s.begin(op); err != nil {
-		return err
+	if err := s.beginNow(op, "the stream"); err != nil {
+		return s.waitsInside(op, err)
 	}
 	defer s.end()
 	if err := s.refuseCapturing(op); err != nil {
 		return err
 	}
+	if b := &s.ctx.drv.tasks; b.active.Load() > 0 {
+		if err := b.queueTurn(op, s, ctx); err != nil {
+			return err
+		}
+	}
+	waited, err := s.mayWait(op)
+	if err != nil {
+		return err
+	}
+	defer waited()
+	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
 	raw, err := s.ctx.events.get(s.ctx, op)
 	if err != nil {
 		return err

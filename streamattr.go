@@ -182,6 +182,7 @@ func (s *Stream) CopyAttributes(from *Stream) error {
 	if from.ctx != s.ctx {
 		return failf(op, ErrInvalidContext, "from belongs to %s and the stream to %s; attributes are copied within one context", from.ctx.describe(), s.ctx.describe())
 	}
+	s.alter()
 	return s.ctx.result(op, s.driver().StreamCopyAttributes(s.ctx.raw, s.raw, from.raw))
 }
 
@@ -201,5 +202,13 @@ func (s *Stream) setAttribute(op string, attr int32, fill func(op string, v *dri
 	if err := fill(op, &v); err != nil {
 		return err
 	}
+	s.alter()
 	return s.ctx.resultf(op, s.driver().StreamSetAttribute(s.ctx.raw, s.raw, attr, v), "the driver refused the value")
+}
+
+// alter notes that s is no longer as it was made.
+func (s *Stream) alter() {
+	if s.altered != nil {
+		s.altered.Store(true)
+	}
 }

@@ -95,11 +95,12 @@ func (l *library) proc(name string, version int) uintptr {
 	return uintptr(c.Out[0])
 }
 
+const connectionsVariable = "CUDA_DEVICE_MAX_CONNECTIONS"
+
 // connections gives the driver its full number of hardware queues, unless the user has chosen.
 func connections() {
-	const variable = "CUDA_DEVICE_MAX_CONNECTIONS"
-	if _, chosen := os.LookupEnv(variable); !chosen {
-		os.Setenv(variable, "32") // also in C's environment, in both builds of ffi
+	if _, chosen := os.LookupEnv(connectionsVariable); !chosen {
+		os.Setenv(connectionsVariable, "32") // also in C's environment, in both builds of ffi
 	}
 }
 

@@ -13,3 +13,9 @@ func TestModel(t *testing.T) {
 	t.Setenv("CUDA_MODULE_LOADING", "EAGER")
 	modeltest.Run(t, modeltest.Config{Open: libcuda.Open, PTX: testkernels.PTX, Programs: 2000})
 }
+
+// TestTaskModel runs random programs of tasks, some of which deadlock. Without a GPU it is skipped.
+func TestTaskModel(t *testing.T) {
+	t.Setenv("CUDA_MODULE_LOADING", "EAGER")
+	modeltest.RunTasks(t, modeltest.Config{Open: libcuda.Open, Programs: 500})
+}

@@ -35,8 +35,8 @@ seam() { # what package cuda lets no program do
   tail -n 1 "$results/seam.$1.txt"
 }
 
-model() { # random programs against the model of stream order, and random graphs
-  "./conformance.$1" -test.v -test.run '^(TestModel|TestRandomGraphs)$' -test.timeout ${LIMIT:-150s} 2>&1 | tee "$results/model.$1.txt" || failed=1
+model() { # random programs against the models of stream order and of tasks, and random graphs
+  "./conformance.$1" -test.v -test.run '^(TestModel|TestTaskModel|TestRandomGraphs)$' -test.timeout ${LIMIT:-150s} 2>&1 | tee "$results/model.$1.txt" || failed=1
 }
 
 bench() {

@@ -19,6 +19,9 @@ func TestConformance(t *testing.T) {
 		OpenChecked: func(opts ...cuda.Option) (*cuda.Driver, error) {
 			return softcuda.New(softcuda.Options{Devices: 2, Kernels: testkernels.Twins(), NoConcurrentManagedAccess: true}, opts...), nil
 		},
+		OpenSpin: func(opts ...cuda.Option) (*cuda.Driver, error) {
+			return softcuda.NewSpinning(softcuda.Options{Devices: 2, Kernels: testkernels.Twins()}, opts...)
+		},
 		PTX:            testkernels.PTX,
 		ConditionalPTX: testkernels.ConditionalPTX,
 		Native:         func(name string) cuda.NativeFunc { return cuda.NativeFunc(nativetest.ByName(name)) },

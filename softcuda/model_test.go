@@ -24,3 +24,17 @@ func TestModel(t *testing.T) {
 		Workers:  2,
 	})
 }
+
+// TestTaskModel runs random programs of tasks, some of which deadlock.
+func TestTaskModel(t *testing.T) {
+	programs := 1000
+	if testing.Short() {
+		programs = 200
+	}
+	modeltest.RunTasks(t, modeltest.Config{
+		Open: func(opts ...cuda.Option) (*cuda.Driver, error) {
+			return softcuda.New(softcuda.Options{Kernels: testkernels.Twins()}, opts...), nil
+		},
+		Programs: programs,
+	})
+}

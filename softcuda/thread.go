@@ -1,10 +1,6 @@
 package softcuda
 
-import (
-	"bytes"
-	"runtime"
-	"strconv"
-)
+import "github.com/hostlaunch/cuda/internal/native"
 
 // The software device's threads are goroutines: package cuda locks a goroutine to its thread wherever CUDA ties something to
 // a thread, so the two are one there.
@@ -31,12 +27,5 @@ func (m *machine) threadStream(c *context) *stream {
 	return s
 }
 
-// goroutineID reads the calling goroutine's number off the head of its stack trace ("goroutine 7 [running]:"), the only place
-// where Go tells it. It takes about a microsecond, and only what is tied to a thread asks for it.
-func goroutineID() uint64 {
-	var buf [40]byte
-	head := bytes.TrimPrefix(buf[:runtime.Stack(buf[:], false)], []byte("goroutine "))
-	digits, _, _ := bytes.Cut(head, []byte(" "))
-	id, _ := strconv.ParseUint(string(digits), 10, 64)
-	return id
-}
+// goroutineID is the calling goroutine's number. Only what is tied to a thread asks for it.
+func goroutineID() uint64 { return native.GoroutineID() }

@@ -88,10 +88,14 @@ func run(floorPath, ptx string, o choice) error {
 	return c.run(ask)
 }
 
-// functions prints the table of host functions.
+// functions prints the table of host functions and tasks.
 func (b *bench) functions(ask func(string) (float64, error), o choice) error {
+	tasks, err := newTaskBench(b)
+	if err != nil {
+		return err
+	}
 	fmt.Print("| host functions | Go | C++ | ratio |\n|---|---|---|---|\n")
-	for _, m := range b.measurements() {
+	for _, m := range append(b.measurements(), tasks.measurements()...) {
 		if !o.which.MatchString(m.name) {
 			continue
 		}
@@ -101,7 +105,10 @@ func (b *bench) functions(ask func(string) (float64, error), o choice) error {
 		}
 		fmt.Printf("| %s | %.0f ns | %.0f ns | %.2f |\n", m.title, ours, floor, ratio)
 	}
-	return b.allocations()
+	if err := b.allocations(); err != nil || !o.which.MatchString("tasks") {
+		return err
+	}
+	return tasks.report()
 }
 
 // startProfile profiles the processor until stop is called.

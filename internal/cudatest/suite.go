@@ -20,6 +20,9 @@ type Config struct {
 	// OpenChecked opens the driver with devices that lack concurrent managed access, and that can tell whether the host may
 	// touch managed memory. nil: there are none, and cases that want one run on Open's devices.
 	OpenChecked func(...cuda.Option) (*cuda.Driver, error)
+	// OpenSpin opens the driver so that host functions of mode Spin run on goroutines of the library, as on an NVIDIA driver before
+	// CUDA 13.2. nil: Open's does already, or never does.
+	OpenSpin func(...cuda.Option) (*cuda.Driver, error)
 	// PTX are those kernels.
 	PTX []byte
 	// Native is a function of internal/nativetest by its name: "add", "append", "note", "hold" or "sum". Noted is nativetest's.
@@ -55,6 +58,8 @@ func Cases() []Case {
 		nativeCases, hostCopyCases,
 		stagedCases, stagedManyCases, pinnedCases,
 		reportCases, borrowCases,
+		spinCases, watchdogCases,
+		taskCases, taskHoldCases, taskGraphCases,
 	)
 }
 

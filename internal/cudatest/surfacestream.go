@@ -1,6 +1,10 @@
 package cudatest
 
-import "github.com/hostlaunch/cuda"
+import (
+	"context"
+
+	"github.com/hostlaunch/cuda"
+)
 
 // laterCalls are the part of everyCall that came with the driver's whole stream API.
 func laterCalls(t *T, s, other *cuda.Stream) map[string]func() error {
@@ -15,6 +19,10 @@ func laterCalls(t *T, s, other *cuda.Stream) map[string]func() error {
 	host := cuda.HostSlice(make([]byte, 8))
 	nothing := func(error) { t.Error("a refused callback ran") }
 	return map[string]func() error{
+		"Go": func() error {
+			_, err := cuda.Go(other, func(context.Context) error { t.Error("a refused task ran"); return nil })
+			return err
+		},
 		"AddCallback":                      func() error { return cuda.AddCallback(other, nothing) },
 		"HostLaunchNative":                 func() error { return cuda.HostLaunchNative(other, t.native("note"), cuda.NativeData{}) },
 		"HostCopy":                         func() error { return cuda.HostCopy(other, host, host) },

@@ -24,6 +24,16 @@ func (t *T) OpenDriver(opts ...cuda.Option) *cuda.Driver {
 	return t.Driver
 }
 
+// SpinDriver has the case use a driver on which mode Spin is the library's, if there is one.
+func (t *T) SpinDriver(opts ...cuda.Option) {
+	t.Helper()
+	cfg := t.cfg
+	if cfg.OpenSpin != nil {
+		cfg.Open = cfg.OpenSpin
+	}
+	t.board = newBoard(t.T, cfg, opts...)
+}
+
 // Device is device i.
 func (t *T) Device(i int) *cuda.Device {
 	t.Helper()

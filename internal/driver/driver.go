@@ -82,6 +82,7 @@ type Driver interface {
 	Graphs
 	MoreMemory
 	HostCopies
+	Holds
 }
 
 // Upcalls are what a driver calls in the library.

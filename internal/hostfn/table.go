@@ -28,6 +28,7 @@ type Func struct {
 	More  any     // what the owner of the table keeps with it
 	Site  uintptr // program counter of the enqueue
 	Group *Group
+	On    uintptr // the stream, as the owner of the table names it; 0: unknown
 }
 
 // Group is a set of functions that are swept together: those of one context.
@@ -82,7 +83,6 @@ type slot struct {
 	fn    Func
 	state atomic.Uint64
 	next  uint32 // index+1 of the next slot, in the list that this one is in
-	_     [8]byte
 }
 
 // A slot is one cache line: it goes from the enqueuer's core to the driver's and back for each function.

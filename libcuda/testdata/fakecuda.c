@@ -119,7 +119,7 @@ int cuEventElapsedTime(float *ms, void *start, void *end) { CTX("cuEventElapsedT
 
 int cuMemAlloc_v2(u64 *p, size_t n) { CTX("cuMemAlloc(bytes=%zu)", n); *p = 0xd00000001000; return 0; }
 int cuMemFree_v2(u64 p) { CTX("cuMemFree(dptr=%#llx)", p); return 0; }
-int cuMemHostAlloc(void **p, size_t n, u32 flags) { CTX("cuMemHostAlloc(bytes=%zu, flags=%u)", n, flags); *p = strdup("pinned"); return 0; }
+int cuMemHostAlloc(void **p, size_t n, u32 flags) { CTX("cuMemHostAlloc(bytes=%zu, flags=%u)", n, flags); *p = strcpy(aligned_alloc(64, n / 64 * 64 + 64), "pinned"); return 0; }
 int cuMemFreeHost(void *p) { CTX("cuMemFreeHost(\"%s\")", (char *)p); free(p); return 0; }
 int cuMemcpyHtoD_v2(u64 d, const void *h, size_t n) { CTX("cuMemcpyHtoD(dst=%#llx, src=\"%.*s\", n=%zu)", d, (int)n, (const char *)h, n); return 0; }
 int cuMemcpyDtoH_v2(void *h, u64 d, size_t n) { CTX("cuMemcpyDtoH(src=%#llx, n=%zu)", d, n); memset(h, 'x', n); return 0; }

@@ -1,0 +1,208 @@
+package cuda
+
+import (
+	"slices"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
+
+// later is a task or a call that waits in the library for its turn in its stream: a task for room to hold the stream, a call for the
+// tasks before it to be submitted. So whoever queues behind a task does not wait with it, and nothing is held in the hardware
+// before its turn.
+type later struct {
+	lane   laneKey
+	stream *Stream
+	after  []*later // of other lanes, that must be over first
+
+	task *Task // to be submitted; nil: a call
+	ends bool  // it is the task's end that is waited for, which may stop the stream
+
+	op      string
+	call    func() driver.Result
+	refused func(error) // told if the driver refuses the call, or if the stream has been stopped
+	then    func()      // called when it is over, whatever became of the call; may be nil
+	uses    []*resource // held until the call has been made
+
+	done  chan struct{} // closed when over
+	over  bool          // guarded by tasks.mu, like what follows
+	wakes []laneKey     // lanes that wait for it
+}
+
+// ready reports whether it can be done now, as the first of its lane. mu is held.
+func (it *later) ready() bool {
+	if slices.ContainsFunc(it.after, func(other *later) bool { return !other.over }) {
+		return false
+	}
+	if t := it.task; t != nil && t.state != taskEnded {
+		return !it.ends && t.granted
+	}
+	return true
+}
+
+// append puts it at the end of its lane. mu is held.
+func (b *tasks) append(l *lane, it *later) {
+	if it.done == nil {
+		it.done = make(chan struct{})
+	}
+	for other, o := range b.lanes {
+		if last := len(o.items) - 1; last >= 0 && it.lane.orders(other, l.blocking && o.blocking) && other != it.lane {
+			it.after = append(it.after, o.items[last])
+		}
+	}
+	for _, before := range it.after { // those that are over wake nobody
+		before.wakes = append(before.wakes, it.lane)
+	}
+	l.items = append(l.items, it)
+	b.active.Add(1)
+}
+
+// pump does what can be done of a lane, unless somebody is at it.
+func (b *tasks) pump(d *Driver, k laneKey) {
+	b.mu.Lock()
+	l := b.lanes[k]
+	if l == nil || l.pumped {
+		b.mu.Unlock()
+		return
+	}
+	l.pumped = true
+	var wakes []laneKey
+	for len(l.items) > 0 && l.items[0].ready() {
+		it, stopped := l.items[0], l.stopped
+		b.mu.Unlock()
+		it.do(stopped)
+		b.mu.Lock()
+		l.items = l.items[1:]
+		b.active.Add(-1)
+		it.over = true
+		close(it.done)
+		wakes = append(wakes, it.wakes...)
+	}
+	l.pumped = false
+	b.tidy(k, l)
+	b.mu.Unlock()
+	for _, k := range wakes {
+		d.inBackground(func() { b.pump(d, k) })
+	}
+}
+
+// tidy wakes who waits for a lane to be empty, and takes the lane off if there is no more to say of it. mu is held.
+func (b *tasks) tidy(k laneKey, l *lane) {
+	if len(l.items) > 0 {
+		return
+	}
+	if l.emptied != nil {
+		close(l.emptied)
+		l.emptied = nil
+	}
+	if len(l.behind) == 0 && l.stopped == nil && !l.pumped {
+		delete(b.lanes, k)
+	}
+}
+
+// do does what it stands for. stopped is why it must not.
+func (it *later) do(stopped error) {
+	if it.ends {
+		return
+	}
+	if it.task != nil {
+		it.task.takeTurn(stopped)
+		return
+	}
+	defer it.release()
+	c := it.stream.ctx
+	var err error
+	if lost := c.lost(); lost != driver.Success {
+		err = c.lostError(it.op, lost)
+	} else if stopped != nil {
+		err = stoppedError(it.op, stopped)
+	} else if r := it.call(); r != driver.Success {
+		err = c.resultf(it.op, r, "the driver refused what waited behind a task")
+		if it.refused == nil && c.lost() == driver.Success {
+			c.drv.logError("cuda: the driver refused a call that waited behind a task", "op", it.op, "err", err)
+		}
+	}
+	if err != nil && it.refused != nil {
+		it.refused(err)
+	}
+}
+
+func (it *later) release() {
+	if it.then != nil {
+		it.then()
+	}
+	for _, r := range it.uses {
+		r.release()
+	}
+	it.stream.end()
+}
+
+// waitsTurn reports whether what is queued on s now has to wait in the library.
+func (s *Stream) waitsTurn() bool {
+	return s.raw != driver.StreamPerThread && s.ctx.drv.tasks.waiting(s)
+}
+
+// later queues a call behind what waits in the library for s. The caller holds s and uses.
+func (s *Stream) later(op string, call func() driver.Result, uses ...*resource) error {
+	s.addLater(&later{op: op, call: call, uses: uses})
+	return nil
+}
+
+// addLater is later for an item.
+func (s *Stream) addLater(it *later) {
+	it.lane, it.stream = s.lane(), s
+	for _, r := range it.uses {
+		r.retain()
+	}
+	s.extend()
+	b, blocking := &s.ctx.drv.tasks, s.blockingLane()
+	b.mu.Lock()
+	b.append(b.at(it.lane, blocking), it)
+	b.mu.Unlock()
+	b.pump(s.ctx.drv, it.lane) // it may be its turn by now
+}
+
+// extend has a call on s go on beyond the one that the caller is in; end must follow once more.
+func (s *Stream) extend() {
+	s.ctx.drv.calls.Add(1)
+	if s.ctx.own {
+		s.ctx.uses.Add(1)
+	}
+	if s.res != nil {
+		s.res.retain()
+	}
+}
+
+// beginQueue is begin for a call that can be made later: it does not wait for its turn. waitsTurn tells whether it has to.
+func (s *Stream) beginQueue(op string) error { return s.beginQueueAs(op, "the stream") }
+
+// beginQueueAs is beginQueue for the stream that messages call name.
+func (s *Stream) beginQueueAs(op, name string) error {
+	if s != nil && s.raw == driver.StreamPerThread { // what is queued there cannot be queued by another thread
+		return s.beginAs(op, name)
+	}
+	if err := s.beginNow(op, name); err != nil {
+		return err
+	}
+	if b := &s.ctx.drv.tasks; b.active.Load() > 0 {
+		if err := b.enter(op, s); err != nil {
+			s.end()
+			return err
+		}
+	}
+	return nil
+}
+
+// recordPending reports whether e's latest record waits in the library.
+func (e *Event) recordPending() bool {
+	it := e.pending.Load()
+	return it != nil && !it.isOver()
+}
+
+func (it *later) isOver() bool {
+	select {
+	case <-it.done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,394 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"runtime"
+	"time"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/hostfn"
+	"github.com/hostlaunch/cuda/internal/native"
+)
+
+// Task is a goroutine that takes part in a stream's order; see Go.
+type Task struct {
+	drv    *Driver
+	stream *Stream
+	lane   laneKey
+	opts   *hostOptions
+	name   string
+	site   uintptr
+	fn     func(context.Context) error // nil once the task has ended
+
+	hold hold          // of its stream
+	turn chan struct{} // closed when it gets that; nil: it is submitted then
+	held heldRound     // what holds the stream, once submitted
+
+	done chan struct{}
+	err  error // valid once done is closed
+
+	// What follows is guarded by tasks.mu.
+	state     taskState
+	granted   bool      // there is room for its hold
+	queued    bool      // in its stream, so that more can be queued behind it
+	direct    bool      // Go has not returned: it tells of a refusal
+	refused   error     // why the driver did not take it, for Go
+	after     []*Task   // tasks that come before it in stream order
+	wait      *taskWait // what its goroutine waits for now
+	goroutine uint64
+	began     time.Time
+}
+
+type taskState uint8
+
+const (
+	taskWaits     taskState = iota // in the library, for its stream to be held
+	taskSubmitted                  // to the driver
+	taskRuns
+	taskEnded
+)
+
+// Go queues fn on on as a task: an ordinary goroutine that begins once everything queued on on before has finished, and what is
+// queued afterwards waits until it returns (CONTRACT TK-01). Go itself returns at once. Tasks of different streams run at the same
+// time (CONTRACT TK-02), which host functions do not.
+//
+// fn may call CUDA, queue work on any stream, its own included, and wait for other streams. Waiting for its own stream, or for work
+// behind a task that waits for this one, is ErrDeadlock at once (CONTRACT TK-03). That is known of fn's own goroutine, by every
+// call of this library that waits; of goroutines that fn starts, and of its waiting on channels, it is not.
+//
+// The context that fn gets is that of WithContext, or else context.Background(); it ends when fn has returned. What fn returns, or
+// a panic as a *PanicError, is in Task.Err, and goes to OnDone; the stream goes on, unless StopOnError is given. fn runs exactly once,
+// or never if the device fails first, which Task.Err tells as a *LostError. Driver.Close waits for tasks, which may use CUDA to
+// their end. OnDone, Name and SyncMode apply. With Spin a polling thread starts fn (see SyncMode), and fn runs on that thread's
+// goroutine.
+//
+// While fn runs, the stream is held by a wait-value. Held streams block hardware queues that other streams may share, so not more
+// than MaxHeldStreams of a device are held at a time: further tasks wait in the library, in the order of their Go calls. What is
+// queued behind such a task waits there too, in its order, and its caller does not; should the driver refuse it then, that is
+// logged, or told to OnDone. Only what cannot be made later waits for its turn: copies between the device and ordinary or pinned
+// memory, launches of graphs, captures, attributes, and of course Sync and Wait (CONTRACT TK-07). And the driver's calls that
+// synchronise implicitly wait as long as any stream is held. So in that time memory that is closed is freed later, and modules are
+// unloaded later; LoadModule and, if the streams made beforehand are used up (TaskStreams), NewStream wait until no stream is held,
+// and are ErrDeadlock in a task. What other libraries do is not covered: a stream that they hold counts against the hardware's
+// queues too (CUDA_DEVICE_MAX_CONNECTIONS), and work that they queue on on while its task waits in the library is not behind it.
+// A kernel that the driver loads only at its first launch may be such a call: have it loaded by launching it once before, or with
+// CUDA_MODULE_LOADING=EAGER.
+//
+// On an error nothing was queued, fn will never run, and OnDone is not called: ErrInvalidValue for a nil argument, ErrClosed,
+// ErrNotPermitted inside a host function, ErrDeviceLost, ErrCapturing (see GraphBuilder.Task), ErrTaskFailed for a stream that
+// StopOnError has stopped, ErrNotSupported for a device without memory operations. CONTRACT TK.
+//
+//go:noinline
+func Go(on *Stream, fn func(ctx context.Context) error, opts ...HostOption) (*Task, error) {
+	site := native.CallerPC()
+	const op = "Go"
+	if err := on.beginTask(op); err != nil {
+		return nil, err
+	}
+	t, err := on.newTask(op, fn, site, opts)
+	if err == nil {
+		err = on.ctx.drv.tasks.add(op, t)
+	}
+	if err != nil {
+		on.end()
+		return nil, err
+	}
+	if on.ctx.drv.held.begin(&t.hold) {
+		t.drv.tasks.grant(t)
+	} else if t.turn != nil { // only this thread can submit it
+		if err := t.awaitTurn(op); err != nil {
+			return nil, err
+		}
+	} else {
+		t.drv.drv.WatchContext(on.ctx.raw)
+	}
+	t.drv.tasks.pump(t.drv, t.lane)
+	if err := t.drv.tasks.taken(t); err != nil {
+		t.withdraw()
+		return nil, err
+	}
+	return t, nil
+}
+
+// beginTask is the beginning of Go. Tasks wait for their turn by themselves, but on the per-thread stream, where only this thread can
+// queue.
+func (s *Stream) beginTask(op string) error {
+	if s != nil && s.raw == driver.StreamPerThread {
+		return s.beginAs(op, "on")
+	}
+	return s.beginNow(op, "on")
+}
+
+// newTask checks the arguments of Go.
+func (s *Stream) newTask(op string, fn func(context.Context) error, site uintptr, opts []HostOption) (*Task, error) {
+	if fn == nil {
+		return nil, failf(op, ErrInvalidValue, "fn is nil")
+	}
+	if err := s.refuseCapturing(op); err != nil {
+		return nil, err
+	}
+	o, err := newHostOptions(op, opts)
+	if err != nil {
+		return nil, err
+	}
+	d := s.ctx.drv
+	t := &Task{drv: d, stream: s, lane: s.lane(), opts: o, name: o.name, site: site, fn: fn, done: make(chan struct{}), direct: true}
+	if t.name == "" {
+		t.name = taskName(fn)
+	}
+	o.task = t
+	t.hold = hold{lane: t.lane, granted: func() {
+		d.tasks.grant(t)
+		d.inBackground(func() { d.tasks.pump(d, t.lane) })
+	}}
+	if s.raw == driver.StreamPerThread {
+		t.turn = make(chan struct{})
+		t.hold.granted = func() {
+			d.tasks.grant(t)
+			close(t.turn)
+		}
+	}
+	d.readyForTasks(s.ctx)
+	return t, nil
+}
+
+// taskName is what the program calls fn.
+func taskName(fn func(context.Context) error) string {
+	if f := runtime.FuncForPC(reflect.ValueOf(fn).Pointer()); f != nil {
+		return f.Name()
+	}
+	return "(unknown)"
+}
+
+// WithContext gives a task the context that its function's is derived from (CONTRACT TK-05). It is for Go and GraphBuilder.Task.
+func WithContext(ctx context.Context) HostOption { return func(o *hostOptions) { o.parent = ctx } }
+
+// StopOnError has a task that fails stop its stream: nothing that was queued behind it there runs, and every later call on the stream that
+// queues fails with ErrTaskFailed and the task's error. Tasks and host functions behind it are told, as of a LostError; events
+// recorded behind it stay as they were. For that, what is queued on the stream waits in the library until the task has ended. The
+// stream stays stopped; close it and make another. For Go.
+func StopOnError() HostOption { return func(o *hostOptions) { o.stop = true } }
+
+// Done returns a channel that is closed when the task's function has returned, or can never run (CONTRACT TK-05).
+func (t *Task) Done() <-chan struct{} { return t.done }
+
+// Err is what the task ended with: nil before its end and after success; else what its function returned, a *PanicError, or a
+// *LostError that says why it never ran.
+func (t *Task) Err() error {
+	select {
+	case <-t.done:
+		return t.err
+	default:
+		return nil
+	}
+}
+
+// Wait waits until the task has ended and returns its error. If ctx ends first, it returns an error that wraps ctx's; the task
+// goes on. In a task that t waits for, it is ErrDeadlock.
+func (t *Task) Wait(ctx context.Context) error {
+	const op = "Task.Wait"
+	if t == nil {
+		return failf(op, ErrInvalidValue, "the task is nil")
+	}
+	if ctx == nil {
+		return failf(op, ErrInvalidValue, "ctx is nil")
+	}
+	if t.drv.inHostFunction() {
+		return failf(op, ErrNotPermitted, "called inside a host function, which the driver runs one at a time; wait in a goroutine")
+	}
+	end, err := t.drv.tasks.mayWait(op, "", []*Task{t}, nil)
+	if err != nil {
+		return err
+	}
+	defer end()
+	select {
+	case <-t.done:
+		return t.err
+	default:
+	}
+	select {
+	case <-t.done:
+		return t.err
+	case <-ctx.Done():
+		return endedError(op, ctx, t.describe())
+	}
+}
+
+// Name is the task's name: as Name gave it, or as the program calls its function.
+func (t *Task) Name() string { return t.name }
+
+func (t *Task) describe() string {
+	return fmt.Sprintf("task %s, queued at %s", t.name, siteName(t.site))
+}
+
+// waiting is t as the table of host functions knows it, until it begins.
+func (t *Task) waiting() hostfn.Func {
+	return hostfn.Func{Run: t.start, More: t.opts, Site: t.site, Group: &t.stream.ctx.funcs, On: uintptr(t.lane.raw)}
+}
+
+// submit gives t to the driver: what tells that its stream has come to it, and what holds the stream until it has ended.
+func (t *Task) submit(op string) error {
+	c := t.stream.ctx
+	held, r := c.holdRound()
+	if r != driver.Success {
+		return c.resultf(op, r, "no pinned memory to hold the stream with")
+	}
+	t.held = held
+	t.drv.tasks.submitted(t)
+	if c.emulatesSpin(t.opts) {
+		return c.spinHold(op, t.stream, held, t.waiting())
+	}
+	if err := c.launchHost(op, t.stream.raw, t.waiting()); err != nil {
+		return err
+	}
+	if r := held.hold(c, t.stream.raw); r != driver.Success {
+		c.result(op, r)
+		<-t.done // it has begun or will, and the stream does not wait for it: so this call does
+	}
+	return nil
+}
+
+// takeTurn submits the task, whose turn it is, unless its stream has been stopped.
+func (t *Task) takeTurn(stopped error) {
+	b := &t.drv.tasks
+	if !b.takes(t) {
+		return
+	}
+	if stopped != nil {
+		t.end(&LostError{Name: t.name, Site: siteName(t.site), Err: stoppedError("Go", stopped)})
+		return
+	}
+	if err := t.submit("Go"); err != nil && !b.refuse(t, err) {
+		t.end(&LostError{Name: t.name, Site: siteName(t.site), Err: err})
+	}
+	b.queued(t)
+}
+
+// takes reports whether t is to be submitted: it has not been ended meanwhile.
+func (b *tasks) takes(t *Task) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return t.state == taskWaits
+}
+
+// refuse notes why the driver did not take t, if Go is there to tell.
+func (b *tasks) refuse(t *Task, why error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if t.direct {
+		t.refused = why
+	}
+	return t.direct
+}
+
+// taken is the end of Go: what the driver refused t with, if it has.
+func (b *tasks) taken(t *Task) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.direct = false
+	return t.refused
+}
+
+// awaitTurn waits until there is room for t's hold.
+func (t *Task) awaitTurn(op string) error {
+	end, err := t.drv.tasks.mayWait(op, "", nil, []*Task{t})
+	if err == nil {
+		defer end()
+		select {
+		case <-t.turn:
+			return nil
+		case <-t.done: // its context was lost, and it has been told
+			return t.err
+		}
+	}
+	if t.drv.held.leave(&t.hold) {
+		t.drv.tasks.end(t, nil)
+		t.drv.tasks.pump(t.drv, t.lane)
+		t.stream.end()
+	}
+	return err
+}
+
+// lose ends a task that will never run, and that still waits in the library.
+func (t *Task) lose(why error) {
+	if t.drv.held.leave(&t.hold) {
+		t.end(&LostError{Name: t.name, Site: siteName(t.site), Err: why})
+	}
+}
+
+// withdraw takes back a task that Go refuses.
+func (t *Task) withdraw() {
+	t.drv.tasks.end(t, nil)
+	t.drv.tasks.pump(t.drv, t.lane)
+	t.held.giveBack(t.stream.ctx)
+	t.drv.held.end(&t.hold)
+	t.stream.end()
+}
+
+// start begins the task. It is called when its stream has come to it, where nothing may take long.
+func (t *Task) start() { go t.run() }
+
+// run is the task's goroutine.
+func (t *Task) run() {
+	var err error
+	defer func() { t.end(err) }() // also when fn ends its goroutine
+	t.drv.funcs.Observe()
+	if err = t.drv.tasks.begin(t); err != nil {
+		return
+	}
+	defer t.drv.tasks.leave(t)
+	t.call(&err)
+}
+
+// call calls the task's function, and says in err what it ended with, also when it ends its goroutine.
+func (t *Task) call(err *error) {
+	parent := t.opts.parent
+	if parent == nil {
+		parent = context.Background()
+	}
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
+	hostfn.Call(func() { *err = callTask(ctx, t.fn) }, func(out hostfn.Outcome) {
+		p := &PanicError{Name: t.name, Site: siteName(t.site), Value: out.Panic, Stack: out.Stack}
+		if out.Goexit {
+			p.Value = ErrGoexit
+		}
+		*err = p
+	})
+}
+
+// end is the end of a task that has run, or that never will. It is called once, and not on a thread of the driver.
+func (t *Task) end(err error) {
+	d, c := t.drv, t.stream.ctx
+	t.err, t.fn = err, nil
+	d.tasks.end(t, err)
+	close(t.done) // before the stream goes on: who has waited for that knows how t ended
+	t.held.letGo(d)
+	if t.opts.done != nil {
+		d.report("OnDone", t.waiting(), func() { t.opts.done(err) })
+	}
+	if c.lost() == driver.Success { // else the stream may never have come to it
+		t.held.giveBack(c)
+	}
+	if t.granted {
+		d.held.end(&t.hold)
+	}
+	d.tasks.pump(d, t.lane) // what waited for its end
+	t.stream.end()
+}
+
+// callTask calls a task's function. Every one is called from here, so that the place it returns to tells.
+//
+//go:noinline
+func callTask(ctx context.Context, fn func(context.Context) error) error { return fn(ctx) }
+
+// inCallTask is the address that a task's function returns to.
+var inCallTask = func() (pc uintptr) {
+	callTask(context.Background(), func(context.Context) error {
+		pc = native.CallerPC()
+		return nil
+	})
+	return pc
+}()

@@ -1,0 +1,441 @@
+package cuda
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/hostfn"
+	"github.com/hostlaunch/cuda/internal/native"
+)
+
+// tasks are the tasks of a Driver that have not ended, and which work is behind them. While there are none, the calls that queue
+// and wait look at active and at nothing else.
+type tasks struct {
+	active  atomic.Int32 // tasks that have not ended, what waits in the library, and streams that were stopped
+	running atomic.Int32 // tasks whose functions run
+
+	mu          sync.Mutex // guards what follows; never held across a driver call
+	list        []*Task    // in the order of their Go calls
+	lanes       map[laneKey]*lane
+	byGoroutine map[uint64]*Task
+	inGraphs    []*Task // those of graphs, while they run
+}
+
+// lane is a stream with work behind tasks.
+type lane struct {
+	blocking bool               // it and the legacy default stream order each other's work
+	behind   map[*Task]struct{} // what its latest work is behind, but for what those are behind themselves
+	items    []*later           // what waits in the library for its turn
+	pumped   bool               // somebody is at them
+	emptied  chan struct{}      // closed when there are none; nil: nobody waits
+	stopped  error              // by a task that failed
+}
+
+// lane is the key of s.
+func (s *Stream) lane() laneKey {
+	k := laneKey{ctx: s.ctx, raw: s.raw}
+	switch s.raw {
+	case 0:
+		k.raw = driver.StreamLegacy
+	case driver.StreamPerThread:
+		k.own = s.res
+	}
+	return k
+}
+
+// at is the lane of a key, made if need be. mu is held.
+func (b *tasks) at(k laneKey, blocking bool) *lane {
+	l := b.lanes[k]
+	if l == nil {
+		l = &lane{blocking: blocking, behind: map[*Task]struct{}{}}
+		if b.lanes == nil {
+			b.lanes = map[laneKey]*lane{}
+		}
+		b.lanes[k] = l
+	}
+	return l
+}
+
+// blockingLane reports whether s and the legacy default stream order each other's work.
+func (s *Stream) blockingLane() bool {
+	const no, yes = 1, 2
+	switch s.raw {
+	case 0, driver.StreamLegacy, driver.StreamPerThread:
+		return true
+	}
+	known := s.ordered.Load()
+	if known == 0 {
+		known = no
+		if flags, r := s.driver().StreamGetFlags(s.ctx.raw, s.raw); r == driver.Success && flags&driver.StreamNonBlocking == 0 {
+			known = yes
+		}
+		s.ordered.Store(known)
+	}
+	return known == yes
+}
+
+// add notes a new task.
+func (b *tasks) add(op string, t *Task) error {
+	blocking := t.stream.blockingLane()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.at(t.lane, blocking)
+	if l.stopped != nil {
+		return stoppedError(op, l.stopped)
+	}
+	b.link(t.lane, l)
+	t.after = slices.Collect(maps.Keys(l.behind))
+	l.behind = map[*Task]struct{}{t: {}} // and so behind those of t.after
+	b.append(l, &later{lane: t.lane, stream: t.stream, task: t})
+	if t.opts.stop {
+		b.append(l, &later{lane: t.lane, stream: t.stream, task: t, ends: true})
+	}
+	b.list = append(b.list, t)
+	b.active.Add(1)
+	return nil
+}
+
+// link has the latest work of a lane be behind what the legacy stream's rules put before it (CONTRACT ST-03). mu is held.
+func (b *tasks) link(k laneKey, l *lane) {
+	switch {
+	case k.raw == driver.StreamLegacy:
+		for other, o := range b.lanes {
+			if other.ctx == k.ctx && o.blocking {
+				maps.Copy(l.behind, o.behind)
+			}
+		}
+	case l.blocking:
+		if legacy := b.lanes[laneKey{ctx: k.ctx, raw: driver.StreamLegacy}]; legacy != nil {
+			maps.Copy(l.behind, legacy.behind)
+		}
+	}
+}
+
+// submitted notes that t goes to the driver.
+func (b *tasks) submitted(t *Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.state = taskSubmitted
+}
+
+// queued notes that t is in its stream: what comes behind it may be queued.
+func (b *tasks) queued(t *Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.queued = true
+}
+
+// grant notes that there is room for t's hold.
+func (b *tasks) grant(t *Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t.granted = true
+}
+
+// begin notes that t begins, on the calling goroutine. It says why if t must not.
+func (b *tasks) begin(t *Task) error {
+	id := native.GoroutineID()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.lanes[t.lane]; l != nil && l.stopped != nil {
+		return &LostError{Name: t.name, Site: siteName(t.site), Err: stoppedError("Go", l.stopped)}
+	}
+	b.run(t, id)
+	return nil
+}
+
+// leave is the end of what begin began.
+func (b *tasks) leave(t *Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.byGoroutine, t.goroutine)
+	b.running.Add(-1)
+}
+
+// end takes t off. A task that is to stop its stream does so if err is its failure.
+func (b *tasks) end(t *Task, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	own := b.at(t.lane, false)
+	if err != nil && t.opts.stop && t.state == taskRuns && own.stopped == nil {
+		own.stopped = err
+		b.active.Add(1)
+	}
+	t.state = taskEnded
+	for k, l := range b.lanes {
+		l.without(t)
+		b.tidy(k, l)
+	}
+	b.list = without(b.list, t)
+	b.active.Add(-1)
+}
+
+func without(list []*Task, t *Task) []*Task {
+	return slices.DeleteFunc(list, func(other *Task) bool { return other == t })
+}
+
+// without takes a task out of what the lane is behind. If it has not run, those before it take its place.
+func (l *lane) without(t *Task) {
+	if _, there := l.behind[t]; !there {
+		return
+	}
+	delete(l.behind, t)
+	for _, before := range t.after {
+		if before.state != taskEnded {
+			l.behind[before] = struct{}{}
+		}
+	}
+}
+
+// forget takes a stream off that is about to be destroyed: its handle may come again.
+func (b *tasks) forget(c *Context, raw driver.Stream) {
+	if b.active.Load() == 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := laneKey{ctx: c, raw: raw}
+	if l := b.lanes[k]; l != nil && l.stopped != nil {
+		b.active.Add(-1)
+	}
+	delete(b.lanes, k)
+}
+
+// pending is how many tasks of c have not ended.
+func (b *tasks) pending(c *Context) (n int) {
+	if b.active.Load() == 0 {
+		return 0
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range b.list {
+		if t.stream.ctx == c {
+			n++
+		}
+	}
+	return n
+}
+
+// current is the task that the calling goroutine is the function of, or nil.
+func (b *tasks) current() *Task {
+	if b.running.Load() == 0 || !native.OnStack(inCallTask) {
+		return nil
+	}
+	id := native.GoroutineID()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.byGoroutine[id]
+}
+
+// all are the tasks that have not ended.
+func (b *tasks) all() []*Task {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.list)
+}
+
+// fail ends the tasks of c that wait in the library: c has failed.
+func (b *tasks) fail(c *Context, why error) {
+	for _, t := range b.all() {
+		if t.stream.ctx == c {
+			t.lose(why)
+		}
+	}
+}
+
+// stoppedError is the error of what is queued on a stream that a failed task has stopped.
+func stoppedError(op string, why error) error {
+	return &Error{Op: op, Code: ErrTaskFailed, Reason: "a task has failed and stopped the stream (" + why.Error() + "); close the stream and make another", cause: why}
+}
+
+// stoppedAt is why a function that was queued on a stream must not run, or nil.
+func (b *tasks) stoppedAt(fn hostfn.Func) error {
+	if b.active.Load() == 0 || fn.On == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for k, l := range b.lanes {
+		if l.stopped != nil && uintptr(k.raw) == fn.On && (fn.Group == &k.ctx.funcs || fn.Group == &k.ctx.callbacks) {
+			return stoppedError("HostLaunch", l.stopped)
+		}
+	}
+	return nil
+}
+
+// queueTurn is called before something is queued on s that cannot be made later: it waits while anything waits in the library for s,
+// and refuses a stream that is stopped.
+func (b *tasks) queueTurn(op string, s *Stream, ctx context.Context) error {
+	for {
+		if err := b.enter(op, s); err != nil {
+			return err
+		}
+		empty, ended, queued := b.notEmpty(s)
+		if empty == nil {
+			return nil
+		}
+		end, err := b.mayWait(op, fmt.Sprintf("stream %#x", uintptr(s.raw)), ended, queued)
+		if err != nil {
+			return err
+		}
+		place := s.ctx.drv.dog.waiters.add(op+" for its turn", 0, forTurn)
+		select {
+		case <-empty:
+		case <-ctx.Done():
+			err = endedError(op, ctx, "")
+		}
+		place.Store(nil)
+		end()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// enter refuses a stream that is stopped, and has its latest work be behind what the legacy stream's rules want.
+func (b *tasks) enter(op string, s *Stream) error {
+	k, blocking := s.lane(), s.blockingLane()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.lanes[k]; l != nil && l.stopped != nil {
+		return stoppedError(op, l.stopped)
+	}
+	if blocking && len(b.lanes) > 0 {
+		b.link(k, b.at(k, true))
+	}
+	return nil
+}
+
+// notEmpty gives what is closed when a lane that s has to wait for is empty, and the tasks that must have ended and must be queued for
+// that; nil if there is none.
+func (b *tasks) notEmpty(s *Stream) (empty <-chan struct{}, ended, queued []*Task) {
+	k, blocking := s.lane(), s.blockingLane()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	other, o := b.busyFor(k, blocking)
+	if o == nil {
+		return nil, nil, nil
+	}
+	if o.emptied == nil {
+		o.emptied = make(chan struct{})
+	}
+	for _, it := range o.items {
+		if it.ends {
+			ended = append(ended, it.task)
+		}
+	}
+	return o.emptied, ended, b.notQueued(other)
+}
+
+// busyFor is a lane where something waits in the library that is before new work of lane k, if there is one. mu is held.
+func (b *tasks) busyFor(k laneKey, blocking bool) (laneKey, *lane) {
+	for other, o := range b.lanes {
+		if len(o.items) > 0 && (other == k || k.orders(other, blocking && o.blocking)) {
+			return other, o
+		}
+	}
+	return laneKey{}, nil
+}
+
+// notQueued are the tasks that have yet to be queued before a lane's latest work is. mu is held.
+func (b *tasks) notQueued(k laneKey) []*Task {
+	var list []*Task
+	if l := b.lanes[k]; l != nil {
+		for t := range l.behind {
+			if !t.queued {
+				list = append(list, t)
+			}
+		}
+	}
+	return list
+}
+
+// behindStream are the tasks that the work of s is behind.
+func (b *tasks) behindStream(s *Stream) []*Task {
+	if b.active.Load() == 0 {
+		return nil
+	}
+	k := s.lane()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	set := map[*Task]struct{}{}
+	if l := b.lanes[k]; l != nil {
+		maps.Copy(set, l.behind)
+	}
+	if k.raw == driver.StreamLegacy { // whose sync includes the work of all blocking streams
+		for other, o := range b.lanes {
+			if other.ctx == k.ctx && o.blocking {
+				maps.Copy(set, o.behind)
+			}
+		}
+	}
+	return slices.Collect(maps.Keys(set))
+}
+
+// joinStream has later work of s be behind those of list that have not ended.
+func (b *tasks) joinStream(s *Stream, list []*Task) {
+	if len(list) == 0 || b.active.Load() == 0 {
+		return
+	}
+	k, blocking := s.lane(), s.blockingLane()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range list {
+		if t.state != taskEnded {
+			b.at(k, blocking).behind[t] = struct{}{}
+		}
+	}
+}
+
+// waiting reports whether anything waits in the library that is before new work of s.
+func (b *tasks) waiting(s *Stream) bool {
+	if b.active.Load() == 0 {
+		return false
+	}
+	k, blocking := s.lane(), s.blockingLane()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, o := b.busyFor(k, blocking)
+	return o != nil
+}
+
+// orders reports whether k or other is the legacy stream, which with both being blocking orders their work.
+func (k laneKey) orders(other laneKey, blocking bool) bool {
+	return blocking && other.ctx == k.ctx && (k.raw == driver.StreamLegacy || other.raw == driver.StreamLegacy)
+}
+
+// setBehind notes what e, recorded in s just now, is behind.
+func (e *Event) setBehind(s *Stream) {
+	list := s.ctx.drv.tasks.behindStream(s)
+	if len(list) > 0 {
+		e.behind.Store(&list)
+	} else if e.behind.Load() != nil {
+		e.behind.Store(nil)
+	}
+}
+
+// mayWait is tasks.mayWait for a call that waits for the work of s.
+func (s *Stream) mayWait(op string) (end func(), err error) {
+	b := &s.ctx.drv.tasks
+	if b.running.Load() == 0 {
+		return noWait, nil
+	}
+	return b.mayWait(op, fmt.Sprintf("stream %#x", uintptr(s.raw)), b.behindStream(s), nil)
+}
+
+// mayWait is tasks.mayWait for a call that waits for e.
+func (e *Event) mayWait(op string) (end func(), err error) {
+	list := new([]*Task)
+	if e != nil && e.behind.Load() != nil {
+		list = e.behind.Load()
+	}
+	if e == nil || e.ctx.drv.tasks.running.Load() == 0 {
+		return noWait, nil
+	}
+	return e.ctx.drv.tasks.mayWait(op, "an event", *list, nil)
+}
