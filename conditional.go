@@ -103,8 +103,9 @@ func (g *Graph) addConditional(op, since string, cond Condition, kind int32, bod
 		return GraphNode{}, nil, g.refused(op, r, since, "the driver refused the conditional node (it came with CUDA "+since+"); the graph is as it was")
 	}
 	inner := new(innerGraphs)
+	n := g.nodes.add(node{raw: raw, inner: inner})
 	for _, body := range c.Bodies {
-		inner.graphs = append(inner.graphs, g.innerGraph(body, bodyGraph))
+		inner.graphs = append(inner.graphs, g.innerGraph(n, body, bodyGraph))
 	}
-	return g.nodes.add(node{raw: raw, inner: inner}), inner.graphs, nil
+	return n, inner.graphs, nil
 }

@@ -30,6 +30,7 @@ type version struct {
 	owner *owner
 	hosts []hostfn.Handle
 	since uint64
+	was   []hostfn.Handle // the functions that the node was made with
 }
 
 // release lets go of everything; it is called by the user object's destructor.
@@ -57,6 +58,15 @@ func (x *execState) supersede(v version) {
 		v.owner.release()
 	default:
 		x.retiring = append(x.retiring, v.owner)
+	}
+}
+
+// inside calls visit for each version of a node that is inside node n, at any depth.
+func (x *execState) inside(n GraphNode, visit func(GraphNode, version)) {
+	for m, v := range x.versions {
+		if m.inside(n) {
+			visit(m, v)
+		}
 	}
 }
 
@@ -93,10 +103,15 @@ func (x *execState) launched(s *Stream) {
 
 // replace has launches run other functions in place of former ones. mu is held.
 func (x *execState) replace(former, now []hostfn.Handle) {
-	for _, h := range former {
-		if i := slices.Index(x.hosts, h); i >= 0 {
-			x.hosts = slices.Delete(x.hosts, i, i+1)
+	x.hosts = append(without(x.hosts, former), now...)
+}
+
+// without takes some of the functions out of list, each once.
+func without(list, some []hostfn.Handle) []hostfn.Handle {
+	for _, h := range some {
+		if i := slices.Index(list, h); i >= 0 {
+			list = slices.Delete(list, i, i+1)
 		}
 	}
-	x.hosts = append(x.hosts, now...)
+	return list
 }

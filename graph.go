@@ -85,9 +85,9 @@ func newGraph(c *Context, raw driver.Graph, nodes *nodeTable) *Graph {
 	return g
 }
 
-// innerGraph is the graph inside a node of g. It lives as long as the node.
-func (g *Graph) innerGraph(raw driver.Graph, kind graphKind) *Graph {
-	return &Graph{ctx: g.ctx, raw: raw, res: g.res, nodes: &nodeTable{graph: g.res, kind: kind, inside: g.nodes}, outer: g}
+// innerGraph is the graph inside node n of g. It lives as long as the node.
+func (g *Graph) innerGraph(n GraphNode, raw driver.Graph, kind graphKind) *Graph {
+	return &Graph{ctx: g.ctx, raw: raw, res: g.res, nodes: &nodeTable{graph: g.res, kind: kind, inside: n}, outer: g}
 }
 
 // acquire takes g for op; g.res.release must follow if it returns nil.

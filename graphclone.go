@@ -29,13 +29,10 @@ func (g *Graph) Clone() (*Graph, error) {
 // copyNodes tells a clone of g what is known of g's nodes.
 func (g *Graph) copyNodes(clone *Graph) {
 	d, c := g.ctx.drv.drv, g.ctx
-	g.nodes.mu.Lock()
-	list := g.nodes.list
-	loose := g.nodes.loose
-	g.nodes.mu.Unlock()
+	list, loose := g.nodes.snapshot()
 	clone.nodes.addLoose(loose)
 	for _, n := range list {
-		if n.raw == 0 || n.owner == nil && n.inner == nil {
+		if n.raw == 0 || n.owner == nil && n.inner == nil && n.host == 0 {
 			continue
 		}
 		raw, r := d.GraphNodeFindInClone(c.raw, n.raw, clone.raw)
@@ -99,13 +96,12 @@ func (g *Graph) ChildGraph(n GraphNode) (*Graph, error) {
 	if err := c.result(op, r); err != nil {
 		return nil, err
 	}
-	child := g.innerGraph(raw, embeddedGraph)
-	inner := &innerGraphs{graphs: []*Graph{child}}
-	if found.inner != nil {
-		inner.hosts = found.inner.hosts
-		child.nodes.addLoose(inner.hosts)
+	if found, err = g.nodes.identify(op, c, n, driver.NodeGraph); err != nil {
+		return nil, err
 	}
-	found.inner = inner
+	child := g.innerGraph(n, raw, embeddedGraph)
+	child.nodes.addLoose(found.inner.hosts)
+	found.inner = &innerGraphs{hosts: found.inner.hosts, graphs: []*Graph{child}}
 	g.nodes.set(n, found)
 	return child, nil
 }

@@ -85,7 +85,8 @@ func (g *Graph) Instantiate(opts ...InstantiateOption) (*GraphExec, error) {
 func (g *Graph) instantiate(op string, i *driver.Instantiation) (*GraphExec, error) {
 	c := g.ctx
 	d := c.drv.drv
-	state := &execState{ctx: c, hosts: g.nodes.hosts(), made: g.nodes.snapshot()}
+	state := &execState{ctx: c, hosts: g.nodes.hosts()}
+	state.made, _ = g.nodes.snapshot()
 	state.carried.state = state
 	object, r := c.drv.attach(c, g.raw, &state.carried)
 	if r != driver.Success {

@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"slices"
+
 	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/hostfn"
 )
@@ -71,7 +73,8 @@ func (g *Graph) updateReason(u *driver.ExecUpdate) string {
 // were to do, and keep what they use (CONTRACT GR-06). Needs CUDA 12.2.
 //
 // Kernel, memcpy, memset, host, event, child graph and batch memory operation nodes can be changed. Errors: ErrInvalidValue
-// that says what is wrong; ErrIllegalState for a host node after Update; on an error x is as it was. cuGraphExecNodeSetParams.
+// that says what is wrong; ErrIllegalState for a host or child graph node after Update, or inside an embedded graph after that was
+// set as a whole; on an error x is as it was. cuGraphExecNodeSetParams.
 func (x *GraphExec) SetParams(n GraphNode, p NodeParams) error {
 	const op = "GraphExec.SetParams"
 	if err := x.take(op); err != nil {
@@ -146,7 +149,13 @@ func (x *GraphExec) setParams(n GraphNode, found node, l *lowering) error {
 	case st.updated && (t == driver.NodeHost || t == driver.NodeGraph):
 		return failf(l.op, ErrIllegalState, "the executable was updated as a whole, so it is not known which function the node has now; set it in the graph and Update again")
 	}
-	former := x.former(n, found, t)
+	var former, was []hostfn.Handle
+	if t == driver.NodeHost || t == driver.NodeGraph {
+		var err error
+		if former, was, err = x.former(l.op, n, t); err != nil {
+			return err
+		}
+	}
 	if r := c.drv.drv.GraphExecNodeSetParams(c.raw, x.raw, found.raw, &l.params); r != driver.Success {
 		if r == driver.ErrorNotSupported && c.drv.version < 12020 {
 			return c.resultf(l.op, r, "it came with CUDA 12.2; this driver is of %v", c.drv.version)
@@ -158,28 +167,52 @@ func (x *GraphExec) setParams(n GraphNode, found node, l *lowering) error {
 		st.versions = map[GraphNode]version{}
 	}
 	st.supersede(st.versions[n])
-	st.versions[n] = version{l.owner, l.hosts, st.launches}
+	st.versions[n] = version{l.owner, l.hosts, st.launches, was}
+	st.inside(n, func(m GraphNode, v version) {
+		st.supersede(v)
+		delete(st.versions, m)
+	})
 	return nil
 }
 
-// former are the functions that node n of x runs at a launch now. st.mu is held.
-func (x *GraphExec) former(n GraphNode, found node, t driver.NodeType) []hostfn.Handle {
-	if v, ok := x.state.versions[n]; ok {
-		return v.hosts
-	}
-	if n.of == x.nodes && int(n.at) < len(x.state.made) {
-		if hosts := x.state.made[n.at].appendHosts(nil); len(hosts) > 0 {
-			return hosts
+// former are the functions that node n of x, a host or child graph node, runs at a launch now, and those that it ran when x was
+// made. st.mu is held.
+func (x *GraphExec) former(op string, n GraphNode, t driver.NodeType) (now, was []hostfn.Handle, err error) {
+	st := x.state
+	for outer := n.of.inside; outer.of != nil; outer = outer.of.inside {
+		if _, ok := st.versions[outer]; ok {
+			return nil, nil, failf(op, ErrIllegalState, "the embedded graph that has n was set as a whole, so it is not known which function n has now; set it in a graph, and that with ChildGraphParams")
 		}
 	}
-	if t != driver.NodeHost {
-		return found.appendHosts(nil)
+	if v, ok := st.versions[n]; ok {
+		now, was = slices.Clone(v.hosts), v.was
+	} else {
+		if was, err = x.madeWith(op, n, t); err != nil {
+			return nil, nil, err
+		}
+		now = slices.Clone(was)
 	}
-	n.of.identify(x.ctx, n, found)
-	if known, err := n.of.get("", "", n); err == nil && known.first != 0 {
-		return []hostfn.Handle{known.first}
+	st.inside(n, func(_ GraphNode, v version) { now = append(without(now, v.was), v.hosts...) })
+	return now, was, nil
+}
+
+// madeWith are the functions that node n of x, a host or child graph node, had when x was made.
+func (x *GraphExec) madeWith(op string, n GraphNode, t driver.NodeType) ([]hostfn.Handle, error) {
+	if n.of == x.nodes && int(n.at) < len(x.state.made) {
+		if hosts := x.state.made[n.at].appendHosts(nil); len(hosts) > 0 {
+			return hosts, nil
+		}
 	}
-	return nil
+	known, err := n.of.identify(op, x.ctx, n, t)
+	switch {
+	case err != nil:
+		return nil, err
+	case t == driver.NodeGraph:
+		return known.appendHosts(nil), nil
+	case known.first != 0:
+		return []hostfn.Handle{known.first}, nil
+	}
+	return nil, nil
 }
 
 // SetEnabled has later launches of x run n or leave it out, with its dependents behind what it depends on. n must be a kernel,

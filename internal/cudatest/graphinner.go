@@ -1,0 +1,135 @@
+package cudatest
+
+import (
+	"slices"
+
+	"github.com/hostlaunch/cuda"
+)
+
+// graphInnerCases are about the functions of graphs inside nodes, and of nodes that were set in several ways.
+var graphInnerCases = []Case{
+	{ID: "HL-03", Name: "clone of a graph whose node an executable has set", Run: cloneAfterSet},
+	{ID: "HL-03", Name: "inner graph of an inner graph, cloned and embedded", Run: innerOfInner},
+	{ID: "GR-06", Name: "node of a graph embedded in an embedded one", Run: updateNested},
+	{ID: "GR-06", Name: "embedded graph after its node", Run: childAfterNode},
+	{ID: "GR-06", Name: "node after the embedded graph", Run: nodeAfterChild},
+	{ID: "GR-06", Name: "one of two embedded copies", Run: oneOfTwoCopies},
+}
+
+// Inside is the graph inside a child graph node, and its nodes.
+func (t *T) Inside(g *cuda.Graph, n cuda.GraphNode) (*cuda.Graph, []cuda.GraphNode) {
+	t.Helper()
+	child, err := g.ChildGraph(n)
+	t.OK(err)
+	nodes, err := child.Nodes()
+	t.OK(err)
+	return child, nodes
+}
+
+// RunsWant wants one launch of x to run functions so often, and none to be expected afterwards.
+func (t *T) RunsWant(x *cuda.GraphExec, s *cuda.Stream, runs []int, want ...int) {
+	t.Helper()
+	clear(runs)
+	t.Run(x, s)
+	if st := t.Driver.Stats(); !slices.Equal(runs, want) || st.Waiting != 0 {
+		t.Errorf("runs %v, want %v; %d functions wait", runs, want, st.Waiting)
+	}
+}
+
+// Counts are parameters of a host node that counts its runs.
+func Counts(runs []int, i int) cuda.NodeParams { return cuda.HostParams(func() { runs[i]++ }) }
+
+func cloneAfterSet(t *T) {
+	s, runs := t.Stream(), make([]int, 2)
+	g := t.Capture(func(b *cuda.GraphBuilder) error { return cuda.HostLaunch(b, func() { runs[0]++ }) })
+	nodes, err := g.Nodes()
+	t.OK(err)
+	t.OK(t.Exec(g).SetParams(nodes[0], Counts(runs, 1)))
+	clone, err := g.Clone()
+	t.OK(err)
+	t.Cleanup(func() { clone.Close() })
+	t.RunsWant(t.Exec(clone), s, runs, 1, 0)
+	again, err := clone.Clone()
+	t.OK(err)
+	t.Cleanup(func() { again.Close() })
+	t.RunsWant(t.Exec(again), s, runs, 1, 0)
+}
+
+// nested is a graph with a graph inside, that has a graph inside, that has a host node.
+func nested(t *T, runs []int) (g *cuda.Graph, outer cuda.GraphNode) {
+	g, middle, inner := t.Graph(), t.Graph(), t.Graph()
+	t.Node(inner, Counts(runs, 0))
+	t.Node(middle, cuda.ChildGraphParams(inner))
+	return g, t.Node(g, cuda.ChildGraphParams(middle))
+}
+
+func innerOfInner(t *T) {
+	s, runs := t.Stream(), make([]int, 1)
+	g, n := nested(t, runs)
+	middle, nodes := t.Inside(g, n)
+	inner, _ := t.Inside(middle, nodes[0])
+	clone, err := inner.Clone()
+	t.OK(err)
+	t.Cleanup(func() { clone.Close() })
+	t.RunsWant(t.Exec(clone), s, runs, 1)
+	other := t.Graph()
+	t.Node(other, cuda.ChildGraphParams(inner))
+	t.RunsWant(t.Exec(other), s, runs, 1)
+	whole, err := g.Clone()
+	t.OK(err)
+	t.Cleanup(func() { whole.Close() })
+	t.RunsWant(t.Exec(whole), s, runs, 1)
+	t.RunsWant(t.Exec(g), s, runs, 1)
+}
+
+func updateNested(t *T) {
+	s, runs := t.Stream(), make([]int, 2)
+	g, n := nested(t, runs)
+	x := t.Exec(g)
+	middle, nodes := t.Inside(g, n)
+	_, deep := t.Inside(middle, nodes[0])
+	t.OK(x.SetParams(deep[0], Counts(runs, 1)))
+	t.RunsWant(x, s, runs, 0, 1)
+	t.RunsWant(t.Exec(g), s, runs, 1, 0)
+}
+
+func childAfterNode(t *T) {
+	s, runs := t.Stream(), make([]int, 3)
+	g, inner, other := t.Graph(), t.Graph(), t.Graph()
+	t.Node(inner, Counts(runs, 0))
+	t.Node(other, Counts(runs, 2))
+	n := t.Node(g, cuda.ChildGraphParams(inner))
+	x := t.Exec(g)
+	_, nodes := t.Inside(g, n)
+	t.OK(x.SetParams(nodes[0], Counts(runs, 1)))
+	t.OK(x.SetParams(n, cuda.ChildGraphParams(other)))
+	t.RunsWant(x, s, runs, 0, 0, 1)
+}
+
+func nodeAfterChild(t *T) {
+	s, runs := t.Stream(), make([]int, 3)
+	g, inner, other := t.Graph(), t.Graph(), t.Graph()
+	t.Node(inner, Counts(runs, 0))
+	t.Node(other, Counts(runs, 2))
+	n := t.Node(g, cuda.ChildGraphParams(inner))
+	x := t.Exec(g)
+	_, nodes := t.Inside(g, n)
+	t.OK(x.SetParams(n, cuda.ChildGraphParams(other)))
+	t.Is(x.SetParams(nodes[0], Counts(runs, 1)), cuda.ErrIllegalState)
+	t.RunsWant(x, s, runs, 0, 0, 1)
+}
+
+func oneOfTwoCopies(t *T) {
+	s, runs := t.Stream(), make([]int, 3)
+	g, inner, other := t.Graph(), t.Graph(), t.Graph()
+	t.Node(inner, Counts(runs, 0))
+	t.Node(other, Counts(runs, 2))
+	n := t.Node(g, cuda.ChildGraphParams(inner))
+	t.Node(g, cuda.ChildGraphParams(inner), n)
+	x := t.Exec(g)
+	_, nodes := t.Inside(g, n)
+	t.OK(x.SetParams(nodes[0], Counts(runs, 1)))
+	t.RunsWant(x, s, runs, 1, 1, 0)
+	t.OK(x.SetParams(n, cuda.ChildGraphParams(other)))
+	t.RunsWant(x, s, runs, 1, 0, 1)
+}
