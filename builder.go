@@ -105,11 +105,11 @@ func (b *GraphBuilder) beginInto(op string, mode CaptureMode, to target) error {
 		return err
 	}
 	err := b.mayBeginInto(op, g)
-	if err == nil && !g.building.CompareAndSwap(false, true) {
+	if err == nil && !g.captured(true) {
 		err = failf(op, ErrCapturing, "the graph is being captured into already; end that first")
 	} else if err == nil {
 		if err = b.start(op, mode, to); err != nil {
-			g.building.Store(false)
+			g.captured(false)
 		}
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func (b *GraphBuilder) mayBeginInto(op string, g *Graph) error {
 	if g.nodes.kind == embeddedGraph {
 		return failf(op, ErrNotPermitted, "the graph is a copy inside a child graph node; change the graph before it is embedded")
 	}
-	return g.defined(op)
+	return g.defined(op, "the graph")
 }
 
 func (b *GraphBuilder) mayBegin(op string) error {
@@ -252,9 +252,11 @@ func (b *GraphBuilder) finish(op string) (*Graph, error) {
 	}
 	defer ctx.leave()
 	raw, r, first := c.end(true)
-	switch {
-	case !first:
+	if !first {
 		return nil, failf(op, ErrNotBuilding, "the graph builder has ended")
+	}
+	defer c.letGo()
+	switch {
 	case c.into != nil: // has the nodes in any case
 		if err := c.settle(op, r == driver.Success); err != nil {
 			return nil, err

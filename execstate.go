@@ -19,6 +19,7 @@ type execState struct {
 	mu       sync.Mutex // held across a launch or an update: the driver wants one at a time
 	hosts    []hostfn.Handle
 	made     []node                // of the graph, when the executable was made of it
+	era      int                   // of the graph's nodes, at that time
 	versions map[GraphNode]version // the parameters that nodes have been given
 	launches uint64
 	retiring []*owner // of former versions, which launches so far may use

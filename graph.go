@@ -19,9 +19,10 @@ type Graph struct {
 	raw      driver.Graph
 	res      *resource
 	nodes    *nodeTable
-	building atomic.Bool // captured into
-	outer    *Graph      // that has the node that this one is inside of; nil: it is in none
-	spoiled  atomic.Bool // by a recapture that failed
+	building atomic.Bool  // captured into
+	captures atomic.Int32 // into the graph, or into one inside its nodes
+	outer    *Graph       // that has the node that this one is inside of; nil: it is in none
+	spoiled  atomic.Bool  // by a recapture that failed
 }
 
 // GraphNodeType is what a node does.
@@ -132,6 +133,29 @@ func (g *Graph) change(op string) error {
 		return failf(op, ErrNotPermitted, "the graph is a copy inside a child graph node; change the graph before it is embedded")
 	}
 	return nil
+}
+
+// captured notes that a capture into g begins, or ends. It reports false, and notes nothing, if one has begun already.
+func (g *Graph) captured(begins bool) bool {
+	n := int32(-1)
+	if begins {
+		n = 1
+	}
+	if !g.building.CompareAndSwap(!begins, begins) {
+		return false
+	}
+	for ; g != nil; g = g.outer {
+		g.captures.Add(n)
+	}
+	return true
+}
+
+// refuseCaptured refuses what cannot be done with g, which an error calls what, while it, or a graph inside, is captured into.
+func (g *Graph) refuseCaptured(op, what string) error {
+	if g.captures.Load() == 0 {
+		return nil
+	}
+	return failf(op, ErrIllegalState, "%s is being captured into, or a graph inside a node of it; end that first", what)
 }
 
 // refused is the error of a graph call that the driver refused with r; since is the CUDA version that brought the call.

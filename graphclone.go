@@ -10,8 +10,8 @@ func (g *Graph) Clone() (*Graph, error) {
 		return nil, err
 	}
 	defer g.end()
-	if g.building.Load() {
-		return nil, failf(op, ErrIllegalState, "the graph is being captured into; end that first")
+	if err := g.complete(op, "the graph"); err != nil {
+		return nil, err
 	}
 	raw, r := g.ctx.drv.drv.GraphClone(g.ctx.raw, g.raw)
 	if r != driver.Success {

@@ -175,7 +175,7 @@ func functions(c *Context, g driver.Graph, hosts []hostfn.Handle) []hostfn.Handl
 
 // RemoveNode removes n and its edges from g. Executables made of g are not affected. cuGraphDestroyNode.
 //
-// Errors: ErrInvalidValue, ErrNotSupported for a graph with memory allocation nodes, whose nodes cannot be removed.
+// Errors: ErrInvalidValue; ErrIllegalState while g, or a graph inside n, is captured into; ErrNotSupported for a graph with memory allocation nodes, whose nodes cannot be removed.
 func (g *Graph) RemoveNode(n GraphNode) error {
 	const op = "Graph.RemoveNode"
 	if err := g.change(op); err != nil {
@@ -184,6 +184,9 @@ func (g *Graph) RemoveNode(n GraphNode) error {
 	defer g.end()
 	found, err := g.nodes.get(op, "n", n)
 	if err != nil {
+		return err
+	}
+	if err := g.refuseRemoval(op, found); err != nil {
 		return err
 	}
 	d, c := g.ctx.drv.drv, g.ctx
@@ -201,6 +204,21 @@ func (g *Graph) RemoveNode(n GraphNode) error {
 	}
 	g.nodes.remove(n)
 	found.leave(c, g.raw)
+	return nil
+}
+
+// refuseRemoval refuses to remove a node that a capture may be at: the driver does not look.
+func (g *Graph) refuseRemoval(op string, n node) error {
+	if g.building.Load() {
+		return failf(op, ErrIllegalState, "the graph is being captured into; end that first")
+	}
+	if n.inner != nil {
+		for _, inside := range n.inner.graphs {
+			if err := inside.refuseCaptured(op, "a graph inside n"); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -53,13 +53,10 @@ func (g *Graph) Instantiate(opts ...InstantiateOption) (*GraphExec, error) {
 		return nil, err
 	}
 	defer g.end()
-	switch {
-	case g.building.Load():
-		return nil, failf(op, ErrIllegalState, "the graph is being captured into; end that first")
-	case g.outer != nil:
+	if g.outer != nil {
 		return nil, failf(op, ErrInvalidValue, "the graph is inside a node; instantiate the graph that has the node")
 	}
-	if err := g.defined(op); err != nil {
+	if err := g.complete(op, "the graph"); err != nil {
 		return nil, err
 	}
 	var o instantiateOptions
@@ -85,7 +82,7 @@ func (g *Graph) Instantiate(opts ...InstantiateOption) (*GraphExec, error) {
 func (g *Graph) instantiate(op string, i *driver.Instantiation) (*GraphExec, error) {
 	c := g.ctx
 	d := c.drv.drv
-	state := &execState{ctx: c, hosts: g.nodes.hosts()}
+	state := &execState{ctx: c, hosts: g.nodes.hosts(), era: g.nodes.epoch()}
 	state.made, _ = g.nodes.snapshot()
 	state.carried.state = state
 	object, r := c.drv.attach(c, g.raw, &state.carried)

@@ -25,10 +25,11 @@ func (x *GraphExec) Update(g *Graph) error {
 	switch {
 	case g.ctx.drv != c.drv:
 		return failf(op, ErrInvalidValue, "the graph belongs to %s and the executable to %s; use one Driver for both", g.ctx.describe(), c.describeBeside(g.ctx))
-	case g.building.Load():
-		return failf(op, ErrIllegalState, "the graph is being captured into; end that first")
 	case g.outer != nil:
 		return failf(op, ErrInvalidValue, "the graph is inside a node; update from the graph that has the node")
+	}
+	if err := g.complete(op, "the graph"); err != nil {
+		return err
 	}
 	st, d := x.state, c.drv.drv
 	// The driver gives x the references that g has in place of those it had: so g refers to x's state for the time.
@@ -202,6 +203,9 @@ func (x *GraphExec) madeWith(op string, n GraphNode, t driver.NodeType) ([]hostf
 		if hosts := x.state.made[n.at].appendHosts(nil); len(hosts) > 0 {
 			return hosts, nil
 		}
+	}
+	if x.state.era != x.nodes.epoch() {
+		return nil, failf(op, ErrIllegalState, "the graph was recaptured since the executable was made, so it is not known which function the node had then; Update the executable")
 	}
 	known, err := n.of.identify(op, x.ctx, n, t)
 	switch {

@@ -234,8 +234,9 @@ func (p *childParams) lower(l *lowering) error {
 		return failf(l.op, ErrInvalidValue, "the child graph belongs to %s and the graph to %s; use one Driver for both", child.ctx.describe(), c.describeBeside(child.ctx))
 	case child.res == l.nodes.graph:
 		return failf(l.op, ErrInvalidValue, "a graph cannot be embedded in itself; embed a Clone")
-	case child.building.Load():
-		return failf(l.op, ErrIllegalState, "the child graph is being captured into; end that first")
+	}
+	if err := child.complete(l.op, "the child graph"); err != nil {
+		return err
 	}
 	l.params.Type, l.params.Child, l.hosts = driver.NodeGraph, child.raw, child.nodes.hosts()
 	return nil

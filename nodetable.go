@@ -32,6 +32,7 @@ type nodeTable struct {
 	mu    sync.Mutex
 	list  []node
 	index map[driver.GraphNode]int32 // the places of those that are there; nil until it is needed
+	era   int                        // how often forget was called
 	loose []hostfn.Handle            // functions of host nodes of which it is not known which nodes those are: capture made them
 
 	graph  *resource   // of the graph; of one inside a node, of the graph that has the node
@@ -192,9 +193,17 @@ func (t *nodeTable) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.loose = nil
+	t.era++
 	for i := range t.list {
 		t.list[i] = node{raw: t.list[i].raw}
 	}
+}
+
+// epoch is how often a recapture has given the nodes other work.
+func (t *nodeTable) epoch() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.era
 }
 
 // addLoose takes in host functions of nodes that a capture made.

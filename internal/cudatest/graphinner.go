@@ -10,6 +10,7 @@ import (
 var graphInnerCases = []Case{
 	{ID: "HL-03", Name: "clone of a graph whose node an executable has set", Run: cloneAfterSet},
 	{ID: "HL-03", Name: "inner graph of an inner graph, cloned and embedded", Run: innerOfInner},
+	{ID: "CP-08", Name: "body of a node", Run: captureIntoBody},
 	{ID: "GR-06", Name: "node of a graph embedded in an embedded one", Run: updateNested},
 	{ID: "GR-06", Name: "embedded graph after its node", Run: childAfterNode},
 	{ID: "GR-06", Name: "node after the embedded graph", Run: nodeAfterChild},
@@ -38,6 +39,35 @@ func (t *T) RunsWant(x *cuda.GraphExec, s *cuda.Stream, runs []int, want ...int)
 
 // Counts are parameters of a host node that counts its runs.
 func Counts(runs []int, i int) cuda.NodeParams { return cuda.HostParams(func() { runs[i]++ }) }
+
+// captureIntoBody: while the body of a conditional node is captured into, the graph that has the node can neither be made an
+// executable of nor lose the node.
+func captureIntoBody(t *T) {
+	t.condKernels()
+	b, g, v := t.Builder(), t.Graph(), t.Buffer(4)
+	n, body, err := g.AddIf(t.Condition(g, cuda.AtLaunch(1)))
+	t.OK(err)
+	x := t.Exec(t.Graph())
+	t.OK(b.BeginToGraph(body, nil, cuda.CaptureThreadLocal))
+	_, err = g.Instantiate()
+	refused := []error{err, x.Update(g), g.RemoveNode(n)}
+	t.OK(b.Memset(v, 7))
+	nodes, err := body.Nodes()
+	t.OK(err)
+	for _, err := range append(refused, body.RemoveNode(nodes[0])) {
+		t.Is(err, cuda.ErrIllegalState)
+		t.Contains(err, "captured into")
+	}
+	_, err = b.End()
+	t.OK(err)
+	s := t.Stream()
+	t.Run(t.Exec(g), s)
+	if got := t.Bytes(s, v)[0]; got != 7 {
+		t.Errorf("the body gives %d", got)
+	}
+	t.OK(g.RemoveNode(n))
+	t.Is(b.BeginToGraph(body, nil, cuda.CaptureThreadLocal), cuda.ErrClosed)
+}
 
 func cloneAfterSet(t *T) {
 	s, runs := t.Stream(), make([]int, 2)
