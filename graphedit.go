@@ -175,7 +175,8 @@ func functions(c *Context, g driver.Graph, hosts []hostfn.Handle) []hostfn.Handl
 
 // RemoveNode removes n and its edges from g. Executables made of g are not affected. cuGraphDestroyNode.
 //
-// Errors: ErrInvalidValue; ErrIllegalState while g, or a graph inside n, is captured into; ErrNotSupported for a graph with memory allocation nodes, whose nodes cannot be removed.
+// Errors: ErrInvalidValue; ErrIllegalState while g, or a graph inside n, is captured into; ErrNotSupported for a graph with
+// memory allocation nodes, whose nodes cannot be removed.
 func (g *Graph) RemoveNode(n GraphNode) error {
 	const op = "Graph.RemoveNode"
 	if err := g.change(op); err != nil {

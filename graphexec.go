@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/hostfn"
@@ -188,13 +189,15 @@ func (x *GraphExec) launch(op string, s *Stream) error {
 	funcs, d := &x.ctx.drv.funcs, s.driver()
 	for i, h := range x.state.hosts {
 		if !funcs.Expect(h) {
-			x.unexpect(x.state.hosts[:i])
+			if x.unexpect(i) {
+				return nil
+			}
 			return x.ctx.lostError(op, x.ctx.lost())
 		}
 	}
 	if r := d.GraphLaunch(s.ctx.raw, x.raw, s.raw); r != driver.Success {
-		if swept := x.unexpect(x.state.hosts); swept {
-			return nil // the context was lost meanwhile: the functions have been resolved, so it counts as queued
+		if x.unexpect(len(x.state.hosts)) {
+			return nil
 		}
 		return x.ctx.resultf(op, r, "%s", launchReason(r))
 	}
@@ -209,14 +212,20 @@ func launchReason(r driver.Result) string {
 	return "the driver refused the launch; nothing of the graph will run"
 }
 
-// unexpect takes the expected runs back. It reports whether one had been swept.
-func (x *GraphExec) unexpect(hosts []hostfn.Handle) (swept bool) {
-	for _, h := range hosts {
-		if !x.ctx.drv.funcs.Unexpect(h) {
-			swept = true
+// unexpect takes the runs back that the first n functions expect, of a launch that fails. If the context was lost and some of
+// them have been told so already, the launch counts as queued: the others are told too, and it reports true.
+func (x *GraphExec) unexpect(n int) (queued bool) {
+	d, hosts := x.ctx.drv, x.state.hosts
+	untold := slices.DeleteFunc(slices.Clone(hosts[:n]), func(h hostfn.Handle) bool { return !d.funcs.Unexpect(h) })
+	if len(untold) == n {
+		return false
+	}
+	for _, h := range append(untold, hosts[n:]...) {
+		if fn, ok := d.funcs.KeptFunc(h); ok {
+			d.resolve(fn, neverRan(fn, fn.Group.Failure()))
 		}
 	}
-	return swept
+	return true
 }
 
 // Upload queues on s what the first launch would otherwise do: it makes the executable's resources on the device ready.
