@@ -65,7 +65,7 @@ func TestLaunchHalfSwept(t *testing.T) {
 			t.Error("the second function is not expected to run")
 		}
 		d.resolve(fn, neverRan(fn, why))
-		d.funcs.FinishKept()
+		d.funcs.FinishKept(x.state.hosts[1])
 	}
 	if err := x.Launch(dev.DefaultStream()); err != nil {
 		t.Errorf("a launch of which a function was told: %v", err)
@@ -80,5 +80,48 @@ func TestLaunchHalfSwept(t *testing.T) {
 		if n := told[i].Load(); n != 1 {
 			t.Errorf("function %d was told %d times", i, n)
 		}
+	}
+}
+
+// failing is a driver whose context has failed while a function runs: nothing waits for that any more.
+type failing struct{ recapturing }
+
+func (*failing) CtxSynchronize(driver.Context) driver.Result { return driver.ErrorIllegalAddress }
+func (*failing) GraphLaunch(driver.Context, driver.GraphExec, driver.Stream) driver.Result {
+	return 0
+}
+
+// TestCloseAwaitsHostNode: LI-01, nothing of ours runs after Close, also where the driver does not wait.
+func TestCloseAwaitsHostNode(t *testing.T) {
+	impl := new(failing)
+	d, err := NewDriver(impl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := d.Device(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, entered, open := dev.DefaultStream(), make(chan struct{}), make(chan struct{})
+	var ended atomic.Bool
+	g, err := Capture(s, CaptureRelaxed, func(b *GraphBuilder) error {
+		return HostLaunch(b, func() { close(entered); <-open; ended.Store(true) })
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := g.Instantiate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Launch(s); err != nil {
+		t.Fatal(err)
+	}
+	go impl.up.HostFunc(impl.node)
+	<-entered
+	time.AfterFunc(20*time.Millisecond, func() { close(open) })
+	d.Close()
+	if !ended.Load() {
+		t.Error("Close has returned, and the function runs")
 	}
 }

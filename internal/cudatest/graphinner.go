@@ -1,7 +1,11 @@
 package cudatest
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/hostlaunch/cuda"
 )
@@ -10,6 +14,8 @@ import (
 var graphInnerCases = []Case{
 	{ID: "HL-03", Name: "clone of a graph whose node an executable has set", Run: cloneAfterSet},
 	{ID: "HL-03", Name: "inner graph of an inner graph, cloned and embedded", Run: innerOfInner},
+	{ID: "LI-01", Name: "Shutdown names the running host node", Run: shutdownNamesNode},
+	{ID: "LI-01", Name: "host node runs in a lost context", Child: true, Run: closeAwaitsNode},
 	{ID: "CP-08", Name: "body of a node", Run: captureIntoBody},
 	{ID: "GR-06", Name: "node of a graph embedded in an embedded one", Run: updateNested},
 	{ID: "GR-06", Name: "embedded graph after its node", Run: childAfterNode},
@@ -39,6 +45,54 @@ func (t *T) RunsWant(x *cuda.GraphExec, s *cuda.Stream, runs []int, want ...int)
 
 // Counts are parameters of a host node that counts its runs.
 func Counts(runs []int, i int) cuda.NodeParams { return cuda.HostParams(func() { runs[i]++ }) }
+
+// heldNode launches a graph whose host node runs until release is called.
+func heldNode(t *T, opts ...cuda.HostOption) (release func()) {
+	g, entered, open := t.Graph(), make(chan struct{}), make(chan struct{})
+	t.Node(g, cuda.HostParams(func() { close(entered); <-open }, append(opts, cuda.Name("held node"))...))
+	t.OK(t.Exec(g).Launch(t.Stream()))
+	Receive(t, "the node runs", entered)
+	release = sync.OnceFunc(func() { close(open) })
+	t.Cleanup(release)
+	return release
+}
+
+func shutdownNamesNode(t *T) {
+	d := t.Own()
+	release := heldNode(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := d.Shutdown(ctx)
+	t.Is(err, context.DeadlineExceeded)
+	t.Contains(err, "held node")
+	t.Contains(err, "graphinner.go:")
+	t.Contains(err, "runs")
+	release()
+	t.OK(d.Close())
+}
+
+// closeAwaitsNode: the driver does not wait for what runs in a context that has failed; Close does.
+func closeAwaitsNode(t *T) {
+	lost(t)
+	s, ended := t.Stream(), make(chan error, 2)
+	release := heldNode(t, cuda.OnDone(func(err error) { ended <- err }))
+	t.Fault(s)
+	t.Eventually("the context is lost", func() bool { _, err := s.Query(); return errors.Is(err, cuda.ErrDeviceLost) })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := t.Driver.Shutdown(ctx)
+	t.Is(err, context.DeadlineExceeded)
+	t.Contains(err, "held node")
+	if len(ended) > 0 {
+		t.Errorf("told %v before it ended", <-ended)
+	}
+	release()
+	t.OK(t.Driver.Close())
+	t.OK(Receive(t, "OnDone", ended))
+	if len(ended) > 0 {
+		t.Error("told twice")
+	}
+}
 
 // captureIntoBody: while the body of a conditional node is captured into, the graph that has the node can neither be made an
 // executable of nor lose the node.
