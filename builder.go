@@ -119,8 +119,8 @@ func (b *GraphBuilder) beginInto(op string, mode CaptureMode, to target) error {
 }
 
 func (b *GraphBuilder) mayBeginInto(op string, g *Graph) error {
-	if g.ctx.drv != b.stream.ctx.drv {
-		return failf(op, ErrInvalidValue, "the graph belongs to %s and the builder to %s; use one Driver for both", g.ctx.describe(), b.stream.ctx.describe())
+	if err := g.with(op, "the builder", b.stream.ctx); err != nil {
+		return err
 	}
 	if g.nodes.kind == embeddedGraph {
 		return failf(op, ErrNotPermitted, "the graph is a copy inside a child graph node; change the graph before it is embedded")

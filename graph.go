@@ -135,6 +135,18 @@ func (g *Graph) change(op string) error {
 	return nil
 }
 
+// with refuses what is to be used together with g, which an error calls what, unless it is of g's context too: a launch is lost
+// with one context, and all its host functions are told then (CONTRACT HL-17).
+func (g *Graph) with(op, what string, c *Context) error {
+	switch {
+	case c.drv != g.ctx.drv:
+		return failf(op, ErrInvalidValue, "the graph belongs to %s and %s to %s; use one Driver for both", g.ctx.describe(), what, c.describeBeside(g.ctx))
+	case c != g.ctx:
+		return failf(op, ErrInvalidContext, "the graph belongs to %s and %s to %s; use one context for both", g.ctx.describe(), what, c.describe())
+	}
+	return nil
+}
+
 // captured notes that a capture into g begins, or ends. It reports false, and notes nothing, if one has begun already.
 func (g *Graph) captured(begins bool) bool {
 	n := int32(-1)

@@ -59,6 +59,9 @@ func (g *Graph) FindInClone(n GraphNode, clone *Graph) (GraphNode, error) {
 		return GraphNode{}, err
 	}
 	defer clone.res.release()
+	if err := g.with(op, "clone", clone.ctx); err != nil {
+		return GraphNode{}, err
+	}
 	found, err := g.nodes.get(op, "n", n)
 	if err != nil {
 		return GraphNode{}, err

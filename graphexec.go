@@ -73,6 +73,9 @@ func (g *Graph) Instantiate(opts ...InstantiateOption) (*GraphExec, error) {
 		return nil, err
 	}
 	defer o.upload.end()
+	if err := g.with(op, "the stream", o.upload.ctx); err != nil {
+		return nil, err
+	}
 	if err := o.upload.refuseCapturing(op); err != nil {
 		return nil, err
 	}

@@ -22,11 +22,11 @@ func (x *GraphExec) Update(g *Graph) error {
 	}
 	defer x.give()
 	c := x.ctx
-	switch {
-	case g.ctx.drv != c.drv:
-		return failf(op, ErrInvalidValue, "the graph belongs to %s and the executable to %s; use one Driver for both", g.ctx.describe(), c.describeBeside(g.ctx))
-	case g.outer != nil:
+	if g.outer != nil {
 		return failf(op, ErrInvalidValue, "the graph is inside a node; update from the graph that has the node")
+	}
+	if err := g.with(op, "the executable", c); err != nil {
+		return err
 	}
 	if err := g.complete(op, "the graph"); err != nil {
 		return err

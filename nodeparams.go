@@ -239,6 +239,9 @@ func (p *childParams) lower(l *lowering) error {
 		return err
 	}
 	l.params.Type, l.params.Child, l.hosts = driver.NodeGraph, child.raw, child.nodes.hosts()
+	if child.ctx != c && len(l.hosts) > 0 { // whose end would not be told when the launch's context is lost
+		return failf(l.op, ErrInvalidContext, "the child graph has host nodes and belongs to %s, and the graph to %s; use one context for both", child.ctx.describe(), c.describe())
+	}
 	return nil
 }
 

@@ -14,6 +14,8 @@ import (
 var graphInnerCases = []Case{
 	{ID: "HL-03", Name: "clone of a graph whose node an executable has set", Run: cloneAfterSet},
 	{ID: "HL-03", Name: "inner graph of an inner graph, cloned and embedded", Run: innerOfInner},
+	{ID: "GR-01", Name: "things of another driver", Run: graphOtherDriver},
+	{ID: "GR-01", Name: "things of another context", Run: graphOtherContext},
 	{ID: "LI-01", Name: "Shutdown names the running host node", Run: shutdownNamesNode},
 	{ID: "LI-01", Name: "host node runs in a lost context", Child: true, Run: closeAwaitsNode},
 	{ID: "CP-08", Name: "body of a node", Run: captureIntoBody},
@@ -216,4 +218,49 @@ func oneOfTwoCopies(t *T) {
 	t.RunsWant(x, s, runs, 1, 1, 0)
 	t.OK(x.SetParams(n, cuda.ChildGraphParams(other)))
 	t.RunsWant(x, s, runs, 1, 0, 1)
+}
+
+func graphOtherDriver(t *T) {
+	d, err := t.cfg.Open()
+	t.OK(err)
+	t.Cleanup(func() { d.Close() })
+	dev, err := d.Device(0)
+	t.OK(err)
+	theirs, err := dev.NewGraph()
+	t.OK(err)
+	_, err = theirs.AddNode(cuda.EmptyParams())
+	t.OK(err)
+	clone, err := theirs.Clone()
+	t.OK(err)
+	s, err := dev.NewStream()
+	t.OK(err)
+	e, err := dev.NewEvent()
+	t.OK(err)
+	g := t.Graph()
+	n := t.Node(g, cuda.EmptyParams())
+	_, find := g.FindInClone(n, clone)
+	_, upload := g.Instantiate(cuda.UploadOn(s))
+	_, embed := g.AddNode(cuda.ChildGraphParams(theirs))
+	_, wait := g.AddNode(cuda.EventWaitParams(e))
+	x := t.Exec(g)
+	for _, err := range []error{find, upload, embed, wait, x.Update(theirs), x.Launch(s), x.Upload(s), t.Builder().BeginToGraph(theirs, nil, cuda.CaptureRelaxed)} {
+		t.Is(err, cuda.ErrInvalidValue)
+		t.Contains(err, "use one Driver for both")
+	}
+}
+
+// graphOtherContext: what a launch runs is lost with the launch's context, and told then; so it must all be of that context.
+func graphOtherContext(t *T) {
+	c := t.NewContext()
+	theirs, err := c.NewGraph()
+	t.OK(err)
+	t.Cleanup(func() { theirs.Close() })
+	t.Node(theirs, cuda.HostParams(func() {}))
+	g := t.Graph()
+	t.Node(g, cuda.HostParams(func() {}))
+	_, upload := g.Instantiate(cuda.UploadOn(t.ContextStream(c)))
+	_, embed := g.AddNode(cuda.ChildGraphParams(theirs))
+	for _, err := range []error{upload, embed, t.Exec(g).Update(theirs), t.Builder().BeginToGraph(theirs, nil, cuda.CaptureRelaxed)} {
+		t.Is(err, cuda.ErrInvalidContext)
+	}
 }
