@@ -33,3 +33,22 @@ func TestGraphNodesOfLostContext(t *testing.T) {
 	}
 	g.expect("afterwards", 2)
 }
+
+// A capture into a graph ends with its context, if it is ended at all: the graph can go, with what it owns.
+func TestCaptureIntoGraphOfLostContext(t *testing.T) {
+	g := newGraphRig(t)
+	raw := g.graph()
+	owner, r := g.UserObjectCreate(5)
+	g.want("owner", r, 0)
+	g.want("own", g.GraphRetainUserObject(g.ctx, raw, owner, 1, driver.UserObjectMove), 0)
+	g.want("begin", g.StreamBeginCaptureToGraph(g.ctx, g.a, raw, nil, nil, driver.CaptureRelaxed), 0)
+	g.want("capture", g.LaunchHostFunc(g.ctx, g.a, 1), 0)
+	g.machine.mu.Lock()
+	g.fail(g.contexts[g.ctx], driver.ErrorLaunchFailed)
+	g.unlock()
+	g.want("destroy what is captured into", g.GraphDestroy(g.ctx, raw), driver.ErrorIllegalState)
+	g.end(g.a, driver.ErrorLaunchFailed)
+	g.want("destroy", g.GraphDestroy(g.ctx, raw), 0)
+	g.expect("the destructor", 5)
+	g.empty()
+}
