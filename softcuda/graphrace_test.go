@@ -137,3 +137,48 @@ func underFire(t *testing.T, end string) {
 		t.Errorf("left: %+v", st)
 	}
 }
+
+// TestCloneBesideSet: a graph is cloned while another goroutine sets its nodes in an executable, which finds out which functions
+// they have. The clones have all functions.
+func TestCloneBesideSet(t *testing.T) {
+	const functions, rounds = 50, 20
+	d := softcuda.New(softcuda.Options{})
+	defer d.Close()
+	s := must(must(d.Device(0)).NewStream())
+	for range rounds {
+		runs := 0
+		g := must(cuda.Capture(s, cuda.CaptureRelaxed, func(b *cuda.GraphBuilder) (err error) {
+			for range functions {
+				err = errors.Join(err, cuda.HostLaunch(b, func() { runs++ }))
+			}
+			return err
+		}))
+		x, nodes := must(g.Instantiate()), must(g.Nodes())
+		var set sync.WaitGroup
+		begun := make(chan struct{})
+		set.Go(func() {
+			close(begun)
+			for _, n := range nodes {
+				if err := x.SetParams(n, cuda.HostParams(func() {})); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		<-begun
+		clones := []*cuda.Graph{must(g.Clone()), must(g.Clone()), must(g.Clone())}
+		set.Wait()
+		for _, clone := range clones {
+			runs = 0
+			y := must(clone.Instantiate())
+			if err := errors.Join(y.Launch(s), s.Sync()); err != nil || runs != functions {
+				t.Fatalf("a clone runs %d functions of %d (%v)", runs, functions, err)
+			}
+			if err := errors.Join(y.Close(), clone.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := errors.Join(x.Close(), g.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
