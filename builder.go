@@ -265,7 +265,7 @@ func (b *GraphBuilder) finish(op string) (*Graph, error) {
 		c.owner.release()
 	}
 	if r != driver.Success {
-		return nil, ctx.resultf(op, r, "%s", endReason(r))
+		return nil, ctx.resultf(op, r, "%s", c.endReason(r))
 	}
 	if c.into != nil {
 		return c.into, nil
@@ -312,11 +312,15 @@ func (c *capture) disown() {
 	}
 }
 
-// endReason explains why a capture gave no graph.
-func endReason(r driver.Result) string {
+// endReason explains why a capture gave no graph, or did not come to its end in the one that it adds to.
+func (c *capture) endReason(r driver.Result) string {
 	switch r {
 	case driver.ErrorStreamCaptureInvalidated:
-		return "a call that cannot be captured spoiled the capture (see CaptureMode); there is no graph, and the stream can be used again"
+		left := "there is no graph"
+		if c.into != nil {
+			left = "the graph may have a part of what was captured"
+		}
+		return "a call that cannot be captured spoiled the capture (see CaptureMode); " + left + ", and the stream can be used again"
 	case driver.ErrorStreamCaptureUnjoined:
 		return "work was forked from the capture and not joined; have the builder wait for it (Join, WaitStream, WaitEvent) before it ends"
 	case driver.ErrorGraphRecaptureFailure:

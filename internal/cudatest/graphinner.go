@@ -18,6 +18,7 @@ var graphInnerCases = []Case{
 	{ID: "GR-01", Name: "things of another context", Run: graphOtherContext},
 	{ID: "LI-01", Name: "Shutdown names the running host node", Run: shutdownNamesNode},
 	{ID: "LI-01", Name: "host node runs in a lost context", Child: true, Run: closeAwaitsNode},
+	{ID: "CP-08", Name: "comes to nothing", Run: captureIntoFails},
 	{ID: "CP-08", Name: "body of a node", Run: captureIntoBody},
 	{ID: "GR-06", Name: "node of a graph embedded in an embedded one", Run: updateNested},
 	{ID: "GR-06", Name: "embedded graph after its node", Run: childAfterNode},
@@ -93,6 +94,47 @@ func closeAwaitsNode(t *T) {
 	t.OK(Receive(t, "OnDone", ended))
 	if len(ended) > 0 {
 		t.Error("told twice")
+	}
+}
+
+// captureIntoFails: whatever a driver leaves in a graph of a capture that is spoiled or given up, a launch runs the host nodes
+// that the graph has, and expects no other.
+func captureIntoFails(t *T) {
+	s, runs := t.Stream(), make([]int, 2)
+	for name, end := range map[string]func(*cuda.GraphBuilder) error{
+		"spoiled": func(b *cuda.GraphBuilder) error {
+			t.Device(0).Alloc(16)
+			_, err := b.End()
+			t.Is(err, cuda.ErrCaptureInvalidated)
+			t.Contains(err, "the graph may have a part")
+			return err
+		},
+		"unjoined": func(b *cuda.GraphBuilder) error {
+			forks, err := b.Split(1)
+			t.OK(err)
+			defer forks[0].Close()
+			t.Host(forks[0], func() { runs[1]++ })
+			_, err = b.End()
+			t.Is(err, cuda.ErrCaptureUnjoined)
+			return err
+		},
+		"given up": (*cuda.GraphBuilder).Close,
+	} {
+		b, g := t.Builder(), t.Graph()
+		t.Node(g, Counts(runs, 0))
+		t.Needs(b.BeginToGraph(g, nil, cuda.CaptureThreadLocal))
+		t.Host(b, func() { runs[1]++ })
+		err := end(b)
+		nodes, list := g.Nodes()
+		t.OK(list)
+		hosts := 0
+		for _, n := range nodes {
+			if kind, err := g.NodeType(n); err == nil && kind == cuda.HostNode {
+				hosts++
+			}
+		}
+		t.Logf("%s (%v): %d host nodes", name, err, hosts)
+		t.RunsWant(t.Exec(g), s, runs, 1, hosts-1)
 	}
 }
 
