@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hostlaunch/cuda"
@@ -23,6 +24,7 @@ var graphInnerCases = []Case{
 	{ID: "GR-06", Name: "node of a graph embedded in an embedded one", Run: updateNested},
 	{ID: "GR-06", Name: "embedded graph after its node", Run: childAfterNode},
 	{ID: "GR-06", Name: "node after the embedded graph", Run: nodeAfterChild},
+	{ID: "GR-06", Name: "embedded graph from a graph that is closed", Run: childFromClosed},
 	{ID: "GR-06", Name: "one of two embedded copies", Run: oneOfTwoCopies},
 }
 
@@ -245,6 +247,28 @@ func nodeAfterChild(t *T) {
 	t.OK(x.SetParams(n, cuda.ChildGraphParams(other)))
 	t.Is(x.SetParams(nodes[0], Counts(runs, 1)), cuda.ErrIllegalState)
 	t.RunsWant(x, s, runs, 0, 0, 1)
+}
+
+// childFromClosed: an executable keeps what the graph had that one of its child graph nodes was set from.
+func childFromClosed(t *T) {
+	var old, now atomic.Int32
+	s, g, inner, other := t.Stream(), t.Graph(), t.Graph(), t.Graph()
+	_, oldGone := t.trackedNode(inner, &old)
+	n := t.Node(g, cuda.ChildGraphParams(inner))
+	x := t.Exec(g)
+	_, nowGone := t.trackedNode(other, &now)
+	t.OK(x.SetParams(n, cuda.ChildGraphParams(other)))
+	t.OK(other.Close())
+	t.OK(inner.Close())
+	t.Kept("the executable has it", nowGone)
+	t.Run(x, s)
+	if old.Load() != 0 || now.Load() != 1 {
+		t.Errorf("old ran %d times and new %d, want 0 and 1", old.Load(), now.Load())
+	}
+	t.OK(g.Close())
+	t.OK(x.Close())
+	t.Gone(oldGone)
+	t.Gone(nowGone)
 }
 
 func oneOfTwoCopies(t *T) {
