@@ -102,11 +102,11 @@ func (b *GraphBuilder) beginInto(op string, mode CaptureMode, to target) error {
 		return err
 	}
 	err := b.mayBeginInto(op, g)
-	if err == nil && !g.building.CompareAndSwap(false, true) {
+	if err == nil && !g.captured(true) {
 		err = failf(op, ErrCapturing, "the graph is being captured into already; end that first")
 	} else if err == nil {
 		if err = b.start(op, mode, to); err != nil {
-			g.building.Store(false)
+			g.captured(false)
 		}
 	}
 	if err != nil {
@@ -116,13 +116,13 @@ func (b *GraphBuilder) beginInto(op string, mode CaptureMode, to target) error {
 }
 
 func (b *GraphBuilder) mayBeginInto(op string, g *Graph) error {
-	if g.ctx.drv != b.stream.ctx.drv {
-		return failf(op, ErrInvalidValue, "the graph belongs to %s and the builder to %s; use one Driver for both", g.ctx.describe(), b.stream.ctx.describe())
+	if err := g.with(op, "the builder", b.stream.ctx); err != nil {
+		return err
 	}
 	if g.nodes.kind == embeddedGraph {
 		return failf(op, ErrNotPermitted, "the graph is a copy inside a child graph node; change the graph before it is embedded")
 	}
-	return g.defined(op)
+	return g.defined(op, "the graph")
 }
 
 func (b *GraphBuilder) mayBegin(op string) error {
@@ -249,9 +249,11 @@ func (b *GraphBuilder) finish(op string) (*Graph, error) {
 	}
 	defer ctx.leave()
 	raw, r, first := c.end(true)
-	switch {
-	case !first:
+	if !first {
 		return nil, failf(op, ErrNotBuilding, "the graph builder has ended")
+	}
+	defer c.letGo()
+	switch {
 	case c.into != nil: // has the nodes in any case
 		if err := c.settle(op, r == driver.Success); err != nil {
 			return nil, err
@@ -260,7 +262,7 @@ func (b *GraphBuilder) finish(op string) (*Graph, error) {
 		c.owner.release()
 	}
 	if r != driver.Success {
-		return nil, ctx.resultf(op, r, "%s", endReason(r))
+		return nil, ctx.resultf(op, r, "%s", c.endReason(r))
 	}
 	if c.into != nil {
 		return c.into, nil
@@ -307,11 +309,15 @@ func (c *capture) disown() {
 	}
 }
 
-// endReason explains why a capture gave no graph.
-func endReason(r driver.Result) string {
+// endReason explains why a capture gave no graph, or did not come to its end in the one that it adds to.
+func (c *capture) endReason(r driver.Result) string {
 	switch r {
 	case driver.ErrorStreamCaptureInvalidated:
-		return "a call that cannot be captured spoiled the capture (see CaptureMode); there is no graph, and the stream can be used again"
+		left := "there is no graph"
+		if c.into != nil {
+			left = "the graph may have a part of what was captured"
+		}
+		return "a call that cannot be captured spoiled the capture (see CaptureMode); " + left + ", and the stream can be used again"
 	case driver.ErrorStreamCaptureUnjoined:
 		return "work was forked from the capture and not joined; have the builder wait for it (Join, WaitStream, WaitEvent) before it ends"
 	case driver.ErrorGraphRecaptureFailure:

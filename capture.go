@@ -149,7 +149,7 @@ func (c *capture) keepMemory(host hostRange) {
 	}
 }
 
-// end ends the capture in the driver, once; first is false if it has ended before. own: the caller may be the goroutine that
+// end ends the capture in the driver, once; first is false if it has ended before, and else letGo must follow. own: the caller may be the goroutine that
 // began it, which is then unlocked from its thread.
 func (c *capture) end(own bool) (raw driver.Graph, r driver.Result, first bool) {
 	c.mu.Lock()
@@ -172,13 +172,17 @@ func (c *capture) end(own bool) (raw driver.Graph, r driver.Result, first bool) 
 			s.res.release()
 		}
 	}
-	if c.into != nil {
-		c.into.building.Store(false)
-		c.into.res.release()
-	}
 	s.ctx.drv.capturing.remove(c)
 	s.ctx.drv.drainSoon()
 	return raw, r, true
+}
+
+// letGo lets go of the graph that c captured into, if it did, once that has what it is to have.
+func (c *capture) letGo() {
+	if c.into != nil {
+		c.into.captured(false)
+		c.into.res.release()
+	}
 }
 
 // abandon ends the capture and leaves nothing of it. On another thread than the one it began on, in a mode that minds, the
@@ -188,6 +192,7 @@ func (c *capture) abandon(own bool) {
 	if !first {
 		return
 	}
+	defer c.letGo()
 	s := c.origin
 	if c.into != nil { // the graph has the nodes
 		if err := c.settle("GraphBuilder.Close", false); err != nil {

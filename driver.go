@@ -279,17 +279,22 @@ func (d *Driver) stuck() string {
 			parts = append(parts, t.describe())
 		}
 	}
-	d.funcs.Each(func(_ hostfn.Handle, fn hostfn.Func, started bool) bool {
-		what := "waits"
-		if started {
-			what = "runs"
+	add := func(what string, fn hostfn.Func, state string) bool {
+		if len(parts) < most {
+			parts = append(parts, fmt.Sprintf(what, funcName(fn), siteName(fn.Site), state))
 		}
-		parts = append(parts, fmt.Sprintf("host function %s, enqueued at %s, which %s", funcName(fn), siteName(fn.Site), what))
 		return len(parts) < most
+	}
+	const plain, node = "host function %s, enqueued at %s, which %s", "host function %s of a graph, added at %s, which %s"
+	d.funcs.EachKept(func(fn hostfn.Func, _, running int) bool { return running == 0 || add(node, fn, "runs") })
+	d.funcs.Each(func(_ hostfn.Handle, fn hostfn.Func, started bool) bool {
+		if started {
+			return add(plain, fn, "runs")
+		}
+		return add(plain, fn, "waits")
 	})
-	d.funcs.EachDue(func(fn hostfn.Func, times int) bool {
-		parts = append(parts, fmt.Sprintf("host function %s of a graph, added at %s, which waits for %d runs", funcName(fn), siteName(fn.Site), times))
-		return len(parts) < most
+	d.funcs.EachKept(func(fn hostfn.Func, due, _ int) bool {
+		return due == 0 || add(node, fn, fmt.Sprintf("waits for %d runs", due))
 	})
 	if len(parts) < most {
 		parts = append(parts, d.natives.describe(most-len(parts))...)

@@ -19,6 +19,7 @@ type execState struct {
 	mu       sync.Mutex // held across a launch or an update: the driver wants one at a time
 	hosts    []hostfn.Handle
 	made     []node                // of the graph, when the executable was made of it
+	era      int                   // of the graph's nodes, at that time
 	versions map[GraphNode]version // the parameters that nodes have been given
 	launches uint64
 	retiring []*owner // of former versions, which launches so far may use
@@ -29,8 +30,8 @@ type execState struct {
 type version struct {
 	owner *owner
 	hosts []hostfn.Handle
-	first []hostfn.Handle // that the node had when the executable was made
 	since uint64
+	was   []hostfn.Handle // the functions that the node was made with
 }
 
 // release lets go of everything; it is called by the user object's destructor.
@@ -58,6 +59,15 @@ func (x *execState) supersede(v version) {
 		v.owner.release()
 	default:
 		x.retiring = append(x.retiring, v.owner)
+	}
+}
+
+// inside calls visit for each version of a node that is inside node n, at any depth.
+func (x *execState) inside(n GraphNode, visit func(GraphNode, version)) {
+	for m, v := range x.versions {
+		if m.inside(n) {
+			visit(m, v)
+		}
 	}
 }
 
@@ -93,14 +103,16 @@ func (x *execState) launched(s *Stream) {
 }
 
 // replace has launches run other functions in place of former ones. mu is held.
-func (x *execState) replace(former, now []hostfn.Handle) { x.hosts = replaced(x.hosts, former, now) }
+func (x *execState) replace(former, now []hostfn.Handle) {
+	x.hosts = append(without(x.hosts, former), now...)
+}
 
-// replaced is list with now in place of former.
-func replaced(list, former, now []hostfn.Handle) []hostfn.Handle {
-	for _, h := range former {
+// without takes some of the functions out of list, each once.
+func without(list, some []hostfn.Handle) []hostfn.Handle {
+	for _, h := range some {
 		if i := slices.Index(list, h); i >= 0 {
 			list = slices.Delete(list, i, i+1)
 		}
 	}
-	return append(list, now...)
+	return list
 }

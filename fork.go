@@ -1,5 +1,7 @@
 package cuda
 
+import "slices"
+
 // Split gives n further builders that go on from where b stands, each in a branch of its own of the graph; b goes on as well.
 // Branches have no order between them. Join them before End.
 //
@@ -56,10 +58,12 @@ func (b *GraphBuilder) Join(others ...*GraphBuilder) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range others {
+	for i, f := range others {
 		switch of, err := f.building(op); {
 		case err != nil:
 			return err
+		case slices.Contains(others[:i], f):
+			return failf(op, ErrInvalidValue, "a branch is given twice")
 		case f == b || f.kind != forkBuilder:
 			return failf(op, ErrInvalidValue, "only branches that Split made can be joined")
 		case of != c:

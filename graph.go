@@ -19,9 +19,10 @@ type Graph struct {
 	raw      driver.Graph
 	res      *resource
 	nodes    *nodeTable
-	building atomic.Bool // captured into
-	outer    *Graph      // that has the node that this one is inside of; nil: it is in none
-	spoiled  atomic.Bool // by a recapture that failed
+	building atomic.Bool  // captured into
+	captures atomic.Int32 // into the graph, or into one inside its nodes
+	outer    *Graph       // that has the node that this one is inside of; nil: it is in none
+	spoiled  atomic.Bool  // by a recapture that failed
 }
 
 // GraphNodeType is what a node does.
@@ -87,7 +88,7 @@ func newGraph(c *Context, raw driver.Graph, nodes *nodeTable) *Graph {
 
 // innerGraph is the graph inside node n of g. It lives as long as the node.
 func (g *Graph) innerGraph(n GraphNode, raw driver.Graph, kind graphKind) *Graph {
-	return &Graph{ctx: g.ctx, raw: raw, res: g.res, nodes: &nodeTable{graph: g.res, kind: kind, inside: g.nodes, around: n}, outer: g}
+	return &Graph{ctx: g.ctx, raw: raw, res: g.res, nodes: &nodeTable{graph: g.res, kind: kind, inside: n}, outer: g}
 }
 
 // acquire takes g for op; g.res.release must follow if it returns nil.
@@ -132,6 +133,41 @@ func (g *Graph) change(op string) error {
 		return failf(op, ErrNotPermitted, "the graph is a copy inside a child graph node; change the graph before it is embedded")
 	}
 	return nil
+}
+
+// with refuses what is to be used together with g, which an error calls what, unless it is of g's context too: a launch is lost
+// with one context, and all its host functions are told then (CONTRACT HL-17).
+func (g *Graph) with(op, what string, c *Context) error {
+	switch {
+	case c.drv != g.ctx.drv:
+		return failf(op, ErrInvalidValue, "the graph belongs to %s and %s to %s; use one Driver for both", g.ctx.describe(), what, c.describeBeside(g.ctx))
+	case c != g.ctx:
+		return failf(op, ErrInvalidContext, "the graph belongs to %s and %s to %s; use one context for both", g.ctx.describe(), what, c.describe())
+	}
+	return nil
+}
+
+// captured notes that a capture into g begins, or ends. It reports false, and notes nothing, if one has begun already.
+func (g *Graph) captured(begins bool) bool {
+	n := int32(-1)
+	if begins {
+		n = 1
+	}
+	if !g.building.CompareAndSwap(!begins, begins) {
+		return false
+	}
+	for ; g != nil; g = g.outer {
+		g.captures.Add(n)
+	}
+	return true
+}
+
+// refuseCaptured refuses what cannot be done with g, which an error calls what, while it, or a graph inside, is captured into.
+func (g *Graph) refuseCaptured(op, what string) error {
+	if g.captures.Load() == 0 {
+		return nil
+	}
+	return failf(op, ErrIllegalState, "%s is being captured into, or a graph inside a node of it; end that first", what)
 }
 
 // refused is the error of a graph call that the driver refused with r; since is the CUDA version that brought the call.

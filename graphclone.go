@@ -10,8 +10,8 @@ func (g *Graph) Clone() (*Graph, error) {
 		return nil, err
 	}
 	defer g.end()
-	if g.building.Load() {
-		return nil, failf(op, ErrIllegalState, "the graph is being captured into; end that first")
+	if err := g.complete(op, "the graph"); err != nil {
+		return nil, err
 	}
 	raw, r := g.ctx.drv.drv.GraphClone(g.ctx.raw, g.raw)
 	if r != driver.Success {
@@ -29,13 +29,10 @@ func (g *Graph) Clone() (*Graph, error) {
 // copyNodes tells a clone of g what is known of g's nodes.
 func (g *Graph) copyNodes(clone *Graph) {
 	d, c := g.ctx.drv.drv, g.ctx
-	g.nodes.mu.Lock()
-	list := g.nodes.list
-	loose := g.nodes.loose
-	g.nodes.mu.Unlock()
+	list, loose := g.nodes.snapshot()
 	clone.nodes.addLoose(loose)
 	for _, n := range list {
-		if n.raw == 0 || n.object == 0 && n.inner == nil {
+		if n.raw == 0 || n.object == 0 && n.inner == nil && n.host == 0 {
 			continue
 		}
 		raw, r := d.GraphNodeFindInClone(c.raw, n.raw, clone.raw)
@@ -62,6 +59,9 @@ func (g *Graph) FindInClone(n GraphNode, clone *Graph) (GraphNode, error) {
 		return GraphNode{}, err
 	}
 	defer clone.res.release()
+	if err := g.with(op, "clone", clone.ctx); err != nil {
+		return GraphNode{}, err
+	}
 	found, err := g.nodes.get(op, "n", n)
 	if err != nil {
 		return GraphNode{}, err
@@ -99,13 +99,12 @@ func (g *Graph) ChildGraph(n GraphNode) (*Graph, error) {
 	if err := c.result(op, r); err != nil {
 		return nil, err
 	}
-	child := g.innerGraph(n, raw, embeddedGraph)
-	inner := &innerGraphs{graphs: []*Graph{child}}
-	if found.inner != nil {
-		inner.hosts = found.inner.hosts
-		child.nodes.addLoose(inner.hosts)
+	if found, err = g.nodes.identify(op, c, n, driver.NodeGraph); err != nil {
+		return nil, err
 	}
-	found.inner = inner
+	child := g.innerGraph(n, raw, embeddedGraph)
+	child.nodes.addLoose(found.inner.hosts)
+	found.inner = &innerGraphs{hosts: found.inner.hosts, graphs: []*Graph{child}}
 	g.nodes.set(n, found)
 	return child, nil
 }

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/hostfn"
 )
 
 // AddNode adds a node that does what p says and runs after the nodes after, which must be nodes of g, each once. A graph's node
@@ -135,26 +136,55 @@ func (g *Graph) settable(op string, n GraphNode, l *lowering) (node, error) {
 	case t == driver.NodeMemFree || t == driver.NodeConditional:
 		return node{}, failf(op, ErrNotSupported, "a %s node cannot be changed; remove it and add another", GraphNodeType(t))
 	}
-	if t == driver.NodeHost {
-		g.nodes.identify(g.ctx, n, found)
-		return g.nodes.get(op, "n", n)
-	}
-	return found, nil
+	return g.nodes.identify(op, g.ctx, n, t)
 }
 
-// identify finds out which function a host node has that capture made.
-func (t *nodeTable) identify(c *Context, n GraphNode, found node) {
-	if found.host != 0 {
-		return
+// identify finds out which functions node n has, of which no more was known than that it is there: a host node that capture
+// made, or a child graph node of a graph that is itself inside one.
+func (t *nodeTable) identify(op string, c *Context, n GraphNode, kind driver.NodeType) (node, error) {
+	found, err := t.get(op, "n", n)
+	if err != nil {
+		return node{}, err
 	}
-	if data, r := c.drv.drv.GraphHostNodeGetParams(c.raw, found.raw); r == driver.Success && data != 0 {
-		t.tie(n, c.drv.hostOf(data))
+	d := c.drv.drv
+	switch {
+	case kind == driver.NodeHost && found.host == 0:
+		if data, r := d.GraphHostNodeGetParams(c.raw, found.raw); r == driver.Success && data != 0 {
+			t.tie(n, c.drv.hostOf(data))
+		}
+	case kind == driver.NodeGraph && found.inner == nil:
+		inside, r := d.GraphChildGraphNodeGetGraph(c.raw, found.raw)
+		if err := c.result(op, r); err != nil {
+			return node{}, err
+		}
+		t.tieInner(n, functions(c, inside, nil))
 	}
+	return t.get(op, "n", n)
+}
+
+// functions appends those of the host nodes of a graph, and of the graphs inside its nodes.
+func functions(c *Context, g driver.Graph, hosts []hostfn.Handle) []hostfn.Handle {
+	d := c.drv.drv
+	nodes, _ := d.GraphGetNodes(c.raw, g)
+	for _, n := range nodes {
+		switch t, _ := d.GraphNodeGetType(c.raw, n); t {
+		case driver.NodeHost:
+			if data, r := d.GraphHostNodeGetParams(c.raw, n); r == driver.Success && data != 0 {
+				hosts = append(hosts, c.drv.hostOf(data))
+			}
+		case driver.NodeGraph:
+			if inside, r := d.GraphChildGraphNodeGetGraph(c.raw, n); r == driver.Success {
+				hosts = functions(c, inside, hosts)
+			}
+		}
+	}
+	return hosts
 }
 
 // RemoveNode removes n and its edges from g. Executables made of g are not affected. cuGraphDestroyNode.
 //
-// Errors: ErrInvalidValue, ErrNotSupported for a graph with memory allocation nodes, whose nodes cannot be removed.
+// Errors: ErrInvalidValue; ErrIllegalState while g, or a graph inside n, is captured into; ErrNotSupported for a graph with
+// memory allocation nodes, whose nodes cannot be removed.
 func (g *Graph) RemoveNode(n GraphNode) error {
 	const op = "Graph.RemoveNode"
 	if err := g.change(op); err != nil {
@@ -165,9 +195,14 @@ func (g *Graph) RemoveNode(n GraphNode) error {
 	if err != nil {
 		return err
 	}
+	if err := g.refuseRemoval(op, found); err != nil {
+		return err
+	}
 	d, c := g.ctx.drv.drv, g.ctx
-	if t, r := d.GraphNodeGetType(c.raw, found.raw); r == driver.Success && t == driver.NodeHost {
-		g.nodes.identify(c, n, found)
+	if t, r := d.GraphNodeGetType(c.raw, found.raw); r == driver.Success {
+		if found, err = g.nodes.identify(op, c, n, t); err != nil {
+			return err
+		}
 	}
 	if r := d.GraphDestroyNode(c.raw, found.raw); r != driver.Success {
 		reason := ""
@@ -178,6 +213,21 @@ func (g *Graph) RemoveNode(n GraphNode) error {
 	}
 	g.nodes.remove(n)
 	found.leave(c, g.raw)
+	return nil
+}
+
+// refuseRemoval refuses to remove a node that a capture may be at: the driver does not look.
+func (g *Graph) refuseRemoval(op string, n node) error {
+	if g.building.Load() {
+		return failf(op, ErrIllegalState, "the graph is being captured into; end that first")
+	}
+	if n.inner != nil {
+		for _, inside := range n.inner.graphs {
+			if err := inside.refuseCaptured(op, "a graph inside n"); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/hostfn"
@@ -53,13 +54,10 @@ func (g *Graph) Instantiate(opts ...InstantiateOption) (*GraphExec, error) {
 		return nil, err
 	}
 	defer g.end()
-	switch {
-	case g.building.Load():
-		return nil, failf(op, ErrIllegalState, "the graph is being captured into; end that first")
-	case g.outer != nil:
+	if g.outer != nil {
 		return nil, failf(op, ErrInvalidValue, "the graph is inside a node; instantiate the graph that has the node")
 	}
-	if err := g.defined(op); err != nil {
+	if err := g.complete(op, "the graph"); err != nil {
 		return nil, err
 	}
 	var o instantiateOptions
@@ -75,6 +73,9 @@ func (g *Graph) Instantiate(opts ...InstantiateOption) (*GraphExec, error) {
 		return nil, err
 	}
 	defer o.upload.end()
+	if err := g.with(op, "the stream", o.upload.ctx); err != nil {
+		return nil, err
+	}
 	if err := o.upload.refuseCapturing(op); err != nil {
 		return nil, err
 	}
@@ -85,7 +86,8 @@ func (g *Graph) Instantiate(opts ...InstantiateOption) (*GraphExec, error) {
 func (g *Graph) instantiate(op string, i *driver.Instantiation) (*GraphExec, error) {
 	c := g.ctx
 	d := c.drv.drv
-	state := &execState{ctx: c, hosts: g.nodes.hosts(), made: g.nodes.snapshot()}
+	state := &execState{ctx: c, hosts: g.nodes.hosts(), era: g.nodes.epoch()}
+	state.made, _ = g.nodes.snapshot()
 	state.carried.state = state
 	object, r := c.drv.attach(c, g.raw, &state.carried)
 	if r != driver.Success {
@@ -190,13 +192,15 @@ func (x *GraphExec) launch(op string, s *Stream) error {
 	funcs, d := &x.ctx.drv.funcs, s.driver()
 	for i, h := range x.state.hosts {
 		if !funcs.Expect(h) {
-			x.unexpect(x.state.hosts[:i])
+			if x.unexpect(i) {
+				return nil
+			}
 			return x.ctx.lostError(op, x.ctx.lost())
 		}
 	}
 	if r := d.GraphLaunch(s.ctx.raw, x.raw, s.raw); r != driver.Success {
-		if swept := x.unexpect(x.state.hosts); swept {
-			return nil // the context was lost meanwhile: the functions have been resolved, so it counts as queued
+		if x.unexpect(len(x.state.hosts)) {
+			return nil
 		}
 		return x.ctx.resultf(op, r, "%s", launchReason(r))
 	}
@@ -211,14 +215,20 @@ func launchReason(r driver.Result) string {
 	return "the driver refused the launch; nothing of the graph will run"
 }
 
-// unexpect takes the expected runs back. It reports whether one had been swept.
-func (x *GraphExec) unexpect(hosts []hostfn.Handle) (swept bool) {
-	for _, h := range hosts {
-		if !x.ctx.drv.funcs.Unexpect(h) {
-			swept = true
+// unexpect takes the runs back that the first n functions expect, of a launch that fails. If the context was lost and some of
+// them have been told so already, the launch counts as queued: the others are told too, and it reports true.
+func (x *GraphExec) unexpect(n int) (queued bool) {
+	d, hosts := x.ctx.drv, x.state.hosts
+	untold := slices.DeleteFunc(slices.Clone(hosts[:n]), func(h hostfn.Handle) bool { return !d.funcs.Unexpect(h) })
+	if len(untold) == n {
+		return false
+	}
+	for _, h := range append(untold, hosts[n:]...) {
+		if fn, ok := d.funcs.KeptFunc(h); ok {
+			d.resolve(fn, neverRan(fn, fn.Group.Failure()))
 		}
 	}
-	return swept
+	return true
 }
 
 // Upload queues on s what the first launch would otherwise do: it makes the executable's resources on the device ready.

@@ -22,13 +22,14 @@ func (x *GraphExec) Update(g *Graph) error {
 	}
 	defer x.give()
 	c := x.ctx
-	switch {
-	case g.ctx.drv != c.drv:
-		return failf(op, ErrInvalidValue, "the graph belongs to %s and the executable to %s; use one Driver for both", g.ctx.describe(), c.describeBeside(g.ctx))
-	case g.building.Load():
-		return failf(op, ErrIllegalState, "the graph is being captured into; end that first")
-	case g.outer != nil:
+	if g.outer != nil {
 		return failf(op, ErrInvalidValue, "the graph is inside a node; update from the graph that has the node")
+	}
+	if err := g.with(op, "the executable", c); err != nil {
+		return err
+	}
+	if err := g.complete(op, "the graph"); err != nil {
+		return err
 	}
 	st, d := x.state, c.drv.drv
 	// The driver gives x the references that g has in place of those it had: so g refers to x's state for the time.
@@ -73,7 +74,8 @@ func (g *Graph) updateReason(u *driver.ExecUpdate) string {
 // were to do, and keep what they use (CONTRACT GR-06). Needs CUDA 12.2.
 //
 // Kernel, memcpy, memset, host, event, child graph and batch memory operation nodes can be changed. Errors: ErrInvalidValue
-// that says what is wrong; ErrIllegalState for a host node after Update; on an error x is as it was. cuGraphExecNodeSetParams.
+// that says what is wrong; ErrIllegalState for a host or child graph node after Update, or inside an embedded graph after that was
+// set as a whole; on an error x is as it was. cuGraphExecNodeSetParams.
 func (x *GraphExec) SetParams(n GraphNode, p NodeParams) error {
 	const op = "GraphExec.SetParams"
 	if err := x.take(op); err != nil {
@@ -148,10 +150,13 @@ func (x *GraphExec) setParams(n GraphNode, found node, l *lowering) error {
 	case st.updated && (t == driver.NodeHost || t == driver.NodeGraph):
 		return failf(l.op, ErrIllegalState, "the executable was updated as a whole, so it is not known which function the node has now; set it in the graph and Update again")
 	}
-	if t == driver.NodeHost && x.replaced(n) {
-		return failf(l.op, ErrIllegalState, "the embedded graph that n is in was replaced in the executable; set the child graph node again")
+	var former, was []hostfn.Handle
+	if t == driver.NodeHost || t == driver.NodeGraph {
+		var err error
+		if former, was, err = x.former(l.op, n, t); err != nil {
+			return err
+		}
 	}
-	former := x.former(n, found, t)
 	if r := c.drv.drv.GraphExecNodeSetParams(c.raw, x.raw, found.raw, &l.params); r != driver.Success {
 		if r == driver.ErrorNotSupported && c.drv.version < 12020 {
 			return c.resultf(l.op, r, "it came with CUDA 12.2; this driver is of %v", c.drv.version)
@@ -162,75 +167,56 @@ func (x *GraphExec) setParams(n GraphNode, found node, l *lowering) error {
 	if st.versions == nil {
 		st.versions = map[GraphNode]version{}
 	}
-	was, set := st.versions[n]
-	if !set {
-		was.first = former
-	}
-	st.supersede(was)
-	x.forgetInside(n)
-	st.versions[n] = version{l.owner, l.hosts, was.first, st.launches}
+	st.supersede(st.versions[n])
+	st.versions[n] = version{l.owner, l.hosts, st.launches, was}
+	st.inside(n, func(m GraphNode, v version) {
+		st.supersede(v)
+		delete(st.versions, m)
+	})
 	return nil
 }
 
-// forgetInside gives up the versions of nodes inside n, whose graph was replaced. st.mu is held.
-func (x *GraphExec) forgetInside(n GraphNode) {
-	for inner, v := range x.state.versions {
-		if inner.of.around == n {
-			x.forgetInside(inner)
-			x.state.supersede(v)
-			delete(x.state.versions, inner)
+// former are the functions that node n of x, a host or child graph node, runs at a launch now, and those that it ran when x was
+// made. st.mu is held.
+func (x *GraphExec) former(op string, n GraphNode, t driver.NodeType) (now, was []hostfn.Handle, err error) {
+	st := x.state
+	for outer := n.of.inside; outer.of != nil; outer = outer.of.inside {
+		if _, ok := st.versions[outer]; ok {
+			return nil, nil, failf(op, ErrIllegalState, "the embedded graph that has n was set as a whole, so it is not known which function n has now; set it in a graph, and that with ChildGraphParams")
 		}
 	}
-}
-
-// replaced reports whether n is in a child graph node that x was given another graph for. st.mu is held.
-func (x *GraphExec) replaced(n GraphNode) bool {
-	for t := n.of; t.inside != nil; t = t.inside {
-		if _, ok := x.state.versions[t.around]; ok {
-			return true
+	if v, ok := st.versions[n]; ok {
+		now, was = slices.Clone(v.hosts), v.was
+	} else {
+		if was, err = x.madeWith(op, n, t); err != nil {
+			return nil, nil, err
 		}
+		now = slices.Clone(was)
 	}
-	return false
+	st.inside(n, func(_ GraphNode, v version) { now = append(without(now, v.was), v.hosts...) })
+	return now, was, nil
 }
 
-// former are the functions that node n of x runs at a launch now. st.mu is held.
-func (x *GraphExec) former(n GraphNode, found node, t driver.NodeType) []hostfn.Handle {
-	hosts := x.formerOwn(n, found, t)
-	if t == driver.NodeGraph {
-		hosts = x.formerInside(n, slices.Clone(hosts))
-	}
-	return hosts
-}
-
-// formerInside is hosts, those of the graph that was embedded in n, as nodes of that graph have been set since.
-func (x *GraphExec) formerInside(n GraphNode, hosts []hostfn.Handle) []hostfn.Handle {
-	for inner, v := range x.state.versions {
-		if inner.of.around == n {
-			hosts = replaced(hosts, v.first, v.hosts)
-			hosts = x.formerInside(inner, hosts)
-		}
-	}
-	return hosts
-}
-
-// formerOwn are the functions that n was given last.
-func (x *GraphExec) formerOwn(n GraphNode, found node, t driver.NodeType) []hostfn.Handle {
-	if v, ok := x.state.versions[n]; ok {
-		return v.hosts
-	}
+// madeWith are the functions that node n of x, a host or child graph node, had when x was made.
+func (x *GraphExec) madeWith(op string, n GraphNode, t driver.NodeType) ([]hostfn.Handle, error) {
 	if n.of == x.nodes && int(n.at) < len(x.state.made) {
 		if hosts := x.state.made[n.at].appendHosts(nil); len(hosts) > 0 {
-			return hosts
+			return hosts, nil
 		}
 	}
-	if t != driver.NodeHost {
-		return found.appendHosts(nil)
+	if x.state.era != x.nodes.epoch() {
+		return nil, failf(op, ErrIllegalState, "the graph was recaptured since the executable was made, so it is not known which function the node had then; Update the executable")
 	}
-	n.of.identify(x.ctx, n, found)
-	if known, err := n.of.get("", "", n); err == nil && known.first != 0 {
-		return []hostfn.Handle{known.first}
+	known, err := n.of.identify(op, x.ctx, n, t)
+	switch {
+	case err != nil:
+		return nil, err
+	case t == driver.NodeGraph:
+		return known.appendHosts(nil), nil
+	case known.first != 0:
+		return []hostfn.Handle{known.first}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 // SetEnabled has later launches of x run n or leave it out, with its dependents behind what it depends on. n must be a kernel,

@@ -218,7 +218,7 @@ func (d *Driver) runHostNode(h hostfn.Handle) {
 	var failure error
 	defer func() {
 		d.resolve(fn, failure)
-		d.funcs.FinishKept()
+		d.funcs.FinishKept(h)
 	}()
 	d.callHostFunc(fn, &failure, d.goexit)
 }

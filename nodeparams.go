@@ -230,10 +230,14 @@ func (p *childParams) lower(l *lowering) error {
 		return failf(l.op, ErrInvalidValue, "the child graph belongs to %s and the graph to %s; use one Driver for both", child.ctx.describe(), c.describeBeside(child.ctx))
 	case child.res == l.nodes.graph:
 		return failf(l.op, ErrInvalidValue, "a graph cannot be embedded in itself; embed a Clone")
-	case child.building.Load():
-		return failf(l.op, ErrIllegalState, "the child graph is being captured into; end that first")
+	}
+	if err := child.complete(l.op, "the child graph"); err != nil {
+		return err
 	}
 	l.params.Type, l.params.Child, l.hosts = driver.NodeGraph, child.raw, child.nodes.hosts()
+	if child.ctx != c && len(l.hosts) > 0 { // whose end would not be told when the launch's context is lost
+		return failf(l.op, ErrInvalidContext, "the child graph has host nodes and belongs to %s, and the graph to %s; use one context for both", child.ctx.describe(), c.describe())
+	}
 	return nil
 }
 

@@ -16,18 +16,28 @@ type GraphNode struct {
 	at int32
 }
 
+// inside reports whether n is a node of a graph inside outer, at any depth.
+func (n GraphNode) inside(outer GraphNode) bool {
+	for n = n.of.inside; n.of != nil; n = n.of.inside {
+		if n == outer {
+			return true
+		}
+	}
+	return false
+}
+
 // nodeTable knows the nodes of a graph. The driver does not check node handles, so every GraphNode that a program passes is
 // looked up here first.
 type nodeTable struct {
 	mu    sync.Mutex
 	list  []node
 	index map[driver.GraphNode]int32 // the places of those that are there; nil until it is needed
+	era   int                        // how often forget was called
 	loose []hostfn.Handle            // functions of host nodes of which it is not known which nodes those are: capture made them
 
 	graph  *resource   // of the graph; of one inside a node, of the graph that has the node
 	kind   graphKind   // of the graph
-	inside *nodeTable  // that has the node that the graph is inside of; nil: it is in none
-	around GraphNode   // then: that node
+	inside GraphNode   // the node that the graph is inside of; none: it is in no other
 	gone   atomic.Bool // then: the node was removed
 }
 
@@ -41,15 +51,15 @@ const (
 
 // root is the table of the graph that is in no other.
 func (t *nodeTable) root() *nodeTable {
-	for t.inside != nil {
-		t = t.inside
+	for t.inside.of != nil {
+		t = t.inside.of
 	}
 	return t
 }
 
 // removed reports whether the graph is inside a node that was removed.
 func (t *nodeTable) removed() bool {
-	for ; t != nil; t = t.inside {
+	for ; t != nil; t = t.inside.of {
 		if t.gone.Load() {
 			return true
 		}
@@ -183,9 +193,17 @@ func (t *nodeTable) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.loose = nil
+	t.era++
 	for i := range t.list {
 		t.list[i] = node{raw: t.list[i].raw}
 	}
+}
+
+// epoch is how often a recapture has given the nodes other work.
+func (t *nodeTable) epoch() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.era
 }
 
 // addLoose takes in host functions of nodes that a capture made.
@@ -199,10 +217,31 @@ func (t *nodeTable) addLoose(hosts []hostfn.Handle) {
 func (t *nodeTable) tie(n GraphNode, h hostfn.Handle) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if i := slices.Index(t.loose, h); i >= 0 {
-		t.loose = slices.Delete(t.loose, i, i+1)
+	if t.takeLoose(h) {
 		t.list[n.at].host, t.list[n.at].first = h, h
 	}
+}
+
+// tieInner says that loose functions are those of the graph inside node n.
+func (t *nodeTable) tieInner(n GraphNode, hosts []hostfn.Handle) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	inner := new(innerGraphs)
+	for _, h := range hosts {
+		if t.takeLoose(h) {
+			inner.hosts = append(inner.hosts, h)
+		}
+	}
+	t.list[n.at].inner = inner
+}
+
+// takeLoose reports whether h was loose. mu is held.
+func (t *nodeTable) takeLoose(h hostfn.Handle) bool {
+	i := slices.Index(t.loose, h)
+	if i >= 0 {
+		t.loose = slices.Delete(t.loose, i, i+1)
+	}
+	return i >= 0
 }
 
 // hosts are the functions that one launch of the graph runs, each as often as it is run.
@@ -227,9 +266,9 @@ func (n *node) appendHosts(hosts []hostfn.Handle) []hostfn.Handle {
 	return hosts
 }
 
-// snapshot is what is known of the nodes now.
-func (t *nodeTable) snapshot() []node {
+// snapshot is what is known of the nodes now, and the functions of which it is not known which nodes those are.
+func (t *nodeTable) snapshot() (list []node, loose []hostfn.Handle) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.Clone(t.list)
+	return slices.Clone(t.list), slices.Clone(t.loose)
 }

@@ -40,10 +40,18 @@ func (c *capture) settle(op string, well bool) error {
 	return nil
 }
 
-// defined refuses a graph of which nobody knows what it would do.
-func (g *Graph) defined(op string) error {
+// defined refuses a graph, which an error calls what, of which nobody knows what it would do.
+func (g *Graph) defined(op, what string) error {
 	if g.spoiled.Load() {
-		return failf(op, ErrIllegalState, "a recapture into the graph has failed, and it is of no use any more; close it")
+		return failf(op, ErrIllegalState, "a recapture into %s has failed, and it is of no use any more; close it", what)
 	}
 	return nil
+}
+
+// complete refuses a graph that cannot be run or copied as it is.
+func (g *Graph) complete(op, what string) error {
+	if err := g.refuseCaptured(op, what); err != nil {
+		return err
+	}
+	return g.defined(op, what)
 }

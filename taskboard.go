@@ -168,19 +168,19 @@ func (b *tasks) end(t *Task, err error) {
 	}
 	t.state = taskEnded
 	for k, l := range b.lanes {
-		l.without(t)
+		l.withoutTask(t)
 		b.tidy(k, l)
 	}
-	b.list = without(b.list, t)
+	b.list = withoutTask(b.list, t)
 	b.active.Add(-1)
 }
 
-func without(list []*Task, t *Task) []*Task {
+func withoutTask(list []*Task, t *Task) []*Task {
 	return slices.DeleteFunc(list, func(other *Task) bool { return other == t })
 }
 
-// without takes a task out of what the lane is behind. If it has not run, those before it take its place.
-func (l *lane) without(t *Task) {
+// withoutTask takes a task out of what the lane is behind. If it has not run, those before it take its place.
+func (l *lane) withoutTask(t *Task) {
 	if _, there := l.behind[t]; !there {
 		return
 	}

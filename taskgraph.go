@@ -83,7 +83,7 @@ func (b *tasks) leaveGraph(t *Task) {
 	b.leave(t)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.inGraphs = without(b.inGraphs, t)
+	b.inGraphs = withoutTask(b.inGraphs, t)
 }
 
 // run notes that t runs on goroutine id. mu is held.

@@ -168,15 +168,18 @@ func (m *machine) StreamEndCapture(ctx driver.Context, raw driver.Stream) (drive
 	m.mu.Lock()
 	defer m.unlock()
 	s, r := m.stream(ctx, raw)
-	if r != driver.Success {
+	if s == nil {
 		return 0, r
 	}
 	c := s.capture
 	switch {
+	case c == nil && r != driver.Success:
+		return 0, r
 	case c == nil:
 		return 0, driver.ErrorIllegalState
 	case c.origin != s:
 		return 0, driver.ErrorStreamCaptureUnmatched
+	case r != driver.Success: // the context is lost, and the capture with it
 	case c.mode != driver.CaptureRelaxed && c.thread != goroutineID():
 		r = driver.ErrorStreamCaptureWrongThread // and the capture is gone: measured on an H200
 	case c.invalid:

@@ -101,7 +101,11 @@ func (m *machine) settle() {
 // start starts the first operation of s if it is ready and nobody is at it.
 func (m *machine) start(s *stream) {
 	for !s.running && s.first != nil && s.first.waits == 0 {
-		switch s.first.kind {
+		kind := s.first.kind
+		if s.ctx.lost != driver.Success { // a node's, of a graph launched in another context: it is dropped
+			kind = opMark
+		}
+		switch kind {
 		case opMark:
 			m.finish(s)
 		case opWork:
@@ -137,7 +141,7 @@ func (m *machine) finish(s *stream) {
 	if o.kind == opHost || o.kind == opCallback {
 		s.hostsRun++
 	}
-	m.conclude(o, driver.Success)
+	m.conclude(o, s.ctx.lost)
 }
 
 // conclude marks o as done with r and tells whoever waits for it.

@@ -114,6 +114,7 @@ func wrongJoin(t *T) {
 	t.OK(err)
 	t.Is(b.Join(forks...), cuda.ErrCaptureMerge)
 	t.Is(b.Join(b), cuda.ErrInvalidValue)
+	t.Is(c.Join(forks[0], forks[0]), cuda.ErrInvalidValue)
 	t.Is(b.WaitStream(outside), cuda.ErrCaptureIsolation)
 	_, err = b.Split(0)
 	t.Is(err, cuda.ErrInvalidValue)

@@ -55,7 +55,7 @@ func Cases() []Case {
 		callbackCases, attributeCases, contextCases, memOpCases,
 		managedCases, accessCases, greenCases,
 		captureCases, captureEndCases, captureBesideCases, hostNodeCases, graphNodeCases, graphLifeCases, graphChangeCases, graphCondCases,
-		nativeCases, hostCopyCases,
+		graphInnerCases, nativeCases, hostCopyCases,
 		stagedCases, stagedManyCases, pinnedCases,
 		reportCases, borrowCases,
 		spinCases, watchdogCases,

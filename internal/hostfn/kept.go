@@ -11,9 +11,10 @@ func (h Handle) Kept() bool { return h&keptBit != 0 }
 // keptTable holds functions that stay until they are dropped: those of graphs' host nodes. Each run must be expected first,
 // so that it can be known how many are due, and a run that was swept does not happen.
 type keptTable struct {
-	slots Slots[Kept, *Kept]
-	open  atomic.Int64  // runs due or in progress
-	ended atomic.Uint64 // as Table.ended, for Observe
+	slots   Slots[Kept, *Kept]
+	open    atomic.Int64  // runs due or in progress
+	running atomic.Int64  // runs in progress that the table started
+	ended   atomic.Uint64 // as Table.ended, for Observe
 }
 
 // Kept is where a table keeps a function: part of something of its owner's, or by itself.
@@ -23,6 +24,7 @@ type Kept struct {
 	runs    Runs
 	own     dueRuns // for runs
 	dropped func()  // if not nil, called by Drop
+	running atomic.Int64
 }
 
 // Runs counts the runs of a kept function that are expected and not started.
@@ -141,16 +143,32 @@ func (t *Table) Unexpect(h Handle) bool {
 // StartKept begins a run of a kept function; FinishKept must follow if ok.
 func (t *Table) StartKept(h Handle) (fn Func, ok bool) {
 	k := t.find(h)
-	if k == nil || !k.begin() {
+	if k == nil {
 		return Func{}, false
 	}
+	t.kept.running.Add(1) // first, so that Idle waits for it
+	if !k.begin() {
+		t.stopped()
+		return Func{}, false
+	}
+	k.running.Add(1)
 	return k.fn, true
 }
 
 // FinishKept ends what StartKept began. What the function wrote is visible to whoever calls Observe afterwards.
-func (t *Table) FinishKept() {
+func (t *Table) FinishKept(h Handle) {
+	if k := t.find(h); k != nil { // it may have been dropped
+		k.running.Add(-1)
+	}
 	t.kept.open.Add(-1)
 	t.kept.ended.Add(1)
+	t.stopped()
+}
+
+func (t *Table) stopped() {
+	if t.kept.running.Add(-1) == 0 && t.awaited.Load() {
+		t.settle()
+	}
 }
 
 func (t *Table) find(h Handle) *Kept {
@@ -180,10 +198,10 @@ func (t *Table) sweepKept(g *Group) (fns []Func) {
 	return fns
 }
 
-// EachDue calls visit for each kept function that is due to run, until it returns false.
-func (t *Table) EachDue(visit func(fn Func, times int) bool) {
+// EachKept calls visit for each kept function that is due to run, or that runs, with how often, until it returns false.
+func (t *Table) EachKept(visit func(fn Func, due, running int) bool) {
 	t.kept.slots.Each(func(_ uint64, k *Kept) bool {
-		n := k.runs.Due()
-		return n == 0 || visit(k.fn, n)
+		due, running := k.runs.Due(), int(k.running.Load())
+		return due+running == 0 || visit(k.fn, due, running)
 	})
 }

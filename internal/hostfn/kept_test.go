@@ -31,13 +31,17 @@ func TestKept(t *testing.T) {
 	if !ok || table.Pending(&g) != 1 || table.Len() != 2 {
 		t.Errorf("started %v; pending %d, len %d", ok, table.Pending(&g), table.Len())
 	}
-	fn.Run()
-	table.FinishKept()
-	due := 0
-	table.EachDue(func(_ Func, times int) bool { due += times; return true })
-	if due != 1 || table.KeptLen() != 1 {
-		t.Errorf("due %d, kept %d", due, table.KeptLen())
+	idle := table.Idle()
+	wantKept(t, &table, 1, 1)
+	select {
+	case <-idle:
+		t.Error("idle while a kept function runs")
+	default:
 	}
+	fn.Run()
+	table.FinishKept(h)
+	<-idle // though a run is due
+	wantKept(t, &table, 1, 0)
 	if swept := table.Sweep(&g); len(swept) != 1 || table.Pending(&g) != 0 || table.Len() != 0 {
 		t.Errorf("swept %d; pending %d, len %d", len(swept), table.Pending(&g), table.Len())
 	}
@@ -48,6 +52,19 @@ func TestKept(t *testing.T) {
 	table.Drop(h)
 	if table.KeptLen() != 0 || table.Expect(h) {
 		t.Error("still there")
+	}
+}
+
+// wantKept wants so many runs of kept functions.
+func wantKept(t *testing.T, table *Table, due, running int) {
+	t.Helper()
+	table.EachKept(func(_ Func, isDue, isRunning int) bool {
+		due -= isDue
+		running -= isRunning
+		return true
+	})
+	if due != 0 || running != 0 || table.KeptLen() != 1 {
+		t.Errorf("%d runs fewer due than wanted, %d fewer in progress; %d functions", due, running, table.KeptLen())
 	}
 }
 
@@ -67,7 +84,7 @@ func TestKeptConcurrent(t *testing.T) {
 				expected.Add(1)
 				if _, ok := table.StartKept(h); ok {
 					started.Add(1)
-					table.FinishKept()
+					table.FinishKept(h)
 				}
 			}
 		})

@@ -259,7 +259,8 @@ func (s *slot) inspect(i uint32) (h Handle, fn Func, started, ok bool) {
 	}
 }
 
-// Idle returns a channel that is closed once no function waits or runs.
+// Idle returns a channel that is closed once no function waits or runs, and no kept one runs. It does not wait for runs of kept
+// ones that are only due.
 func (t *Table) Idle() <-chan struct{} {
 	t.mu.Lock()
 	if t.idle == nil {
@@ -277,7 +278,7 @@ func (t *Table) Idle() <-chan struct{} {
 func (t *Table) settle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.added.Load() != t.ended.Load() {
+	if t.added.Load() != t.ended.Load() || t.kept.running.Load() != 0 {
 		return
 	}
 	t.awaited.Store(false)
