@@ -5,9 +5,11 @@ import (
 	"unsafe"
 )
 
+// pinnedMemory is not on a stack, which may move.
+var pinnedMemory [1000]byte
+
 func TestPinnedRanges(t *testing.T) {
-	mem := make([]byte, 1000)
-	at := func(off int) unsafe.Pointer { return unsafe.Pointer(&mem[off]) }
+	at := func(off int) unsafe.Pointer { return unsafe.Pointer(&pinnedMemory[off]) }
 	var p pinnedRanges
 	one, two := new(resource), new(resource)
 	if p.add(at(100), 100, one) || p.add(at(200), 50, two) {
