@@ -89,7 +89,7 @@ func (t *taskBench) gap(n int, between func() error, part float64) (float64, err
 	one := cuda.Grid1D(1, 1)
 	for i := range gaps {
 		err := errors.Join(
-			t.s.Launch(t.spin, one, uint64(30*time.Microsecond)), // so that all is queued before the first stamp
+			t.s.Launch(t.spin, one, uint64(100*time.Microsecond)), // so that all is queued before the first stamp
 			t.s.Launch(t.stamp, one, t.stamps), between(), t.s.Launch(t.stamp, one, second), t.s.Sync())
 		if err != nil {
 			return 0, err

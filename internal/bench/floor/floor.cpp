@@ -268,7 +268,7 @@ static void launch_stamp(CUdeviceptr at) {
 template <typename between> static double gap(int n, between queue, double part) {
   std::vector<double> v;
   for (int i = 0; i < n; i++) {
-    keep_busy(30000);
+    keep_busy(100000);
     launch_stamp(stamps);
     queue();
     launch_stamp(stamps + 8);
