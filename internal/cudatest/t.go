@@ -2,7 +2,9 @@ package cudatest
 
 import (
 	"errors"
+	"runtime/pprof"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -173,7 +175,9 @@ func Receive[V any](t *T, what string, from <-chan V) V {
 	case v := <-from:
 		return v
 	case <-time.After(10 * time.Second):
-		t.Fatalf("nothing came: %s", what)
+		var all strings.Builder
+		pprof.Lookup("goroutine").WriteTo(&all, 2) // who waits for what
+		t.Fatalf("nothing came: %s\n%s", what, all.String())
 		panic("unreachable")
 	}
 }
