@@ -229,8 +229,7 @@ static unsigned round_number;
 struct poller {
   std::atomic<bool> stop{false};
   std::thread thread;
-  poller() : thread([this] {
-    unsigned seen = words[0];
+  poller() : thread([this, seen = words[0]]() mutable { // from before anything is queued, however late the thread begins
     while (!stop) {
       unsigned now = words[0];
       if (now != seen) {
