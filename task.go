@@ -37,7 +37,7 @@ type Task struct {
 	refused   error     // why the driver did not take it, for Go
 	after     []*Task   // tasks that come before it in stream order
 	wait      *taskWait // what its goroutine waits for now
-	goroutine uint64
+	goroutine uintptr
 	began     time.Time
 }
 

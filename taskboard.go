@@ -22,7 +22,7 @@ type tasks struct {
 	mu          sync.Mutex // guards what follows; never held across a driver call
 	list        []*Task    // in the order of their Go calls
 	lanes       map[laneKey]*lane
-	byGoroutine map[uint64]*Task
+	byGoroutine map[uintptr]*Task
 	inGraphs    []*Task // those of graphs, while they run
 }
 
@@ -139,7 +139,7 @@ func (b *tasks) grant(t *Task) {
 
 // begin notes that t begins, on the calling goroutine. It says why if t must not.
 func (b *tasks) begin(t *Task) error {
-	id := native.GoroutineID()
+	id := native.Goroutine()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.lanes[t.lane]; l != nil && l.stopped != nil {
@@ -226,7 +226,7 @@ func (b *tasks) current() *Task {
 	if b.running.Load() == 0 || !native.OnStack(inCallTask) {
 		return nil
 	}
-	id := native.GoroutineID()
+	id := native.Goroutine()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.byGoroutine[id]

@@ -71,7 +71,7 @@ func (t *Task) runInGraph() (err error) {
 
 // beginInGraph notes that a task of a graph runs on the calling goroutine.
 func (b *tasks) beginInGraph(t *Task) {
-	id := native.GoroutineID()
+	id := native.Goroutine()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.run(t, id)
@@ -87,10 +87,10 @@ func (b *tasks) leaveGraph(t *Task) {
 }
 
 // run notes that t runs on goroutine id. mu is held.
-func (b *tasks) run(t *Task, id uint64) {
+func (b *tasks) run(t *Task, id uintptr) {
 	t.state, t.goroutine, t.began = taskRuns, id, time.Now()
 	if b.byGoroutine == nil {
-		b.byGoroutine = map[uint64]*Task{}
+		b.byGoroutine = map[uintptr]*Task{}
 	}
 	b.byGoroutine[id] = t
 	b.running.Add(1)
