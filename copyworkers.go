@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"runtime"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -17,6 +18,15 @@ const (
 	looksOfHelper = 5_000
 	workerSleeps  = 250 * time.Millisecond
 )
+
+// works keeps every Work in memory of its own: natively it is an address, and a goroutine's stack moves.
+var works = sync.Pool{New: func() any { return new(native.Work) }}
+
+func newWork(looks uint64) *native.Work {
+	w := works.Get().(*native.Work)
+	*w = native.Work{Looks: looks}
+	return w
+}
 
 // hire sees to it that there are workers for a copy of n bytes that has been added.
 func (st *staging) hire(n uintptr) {
@@ -55,7 +65,8 @@ func (st *staging) work() {
 	st.mu.Lock()
 	st.startWorker() // one starts the next
 	st.mu.Unlock()
-	w := &native.Work{Looks: looksOfWorker}
+	w := newWork(looksOfWorker)
+	defer works.Put(w)
 	idleSince, looks := time.Now(), 0
 	for {
 		if st.turn(w) {
@@ -168,7 +179,8 @@ func (st *staging) back() {
 // help takes parts off the board until those of s's copies are taken, or nothing has come for a moment. The caller is about to wait
 // for s.
 func (st *staging) help(s *Stream) {
-	w := &native.Work{Looks: looksOfHelper}
+	w := newWork(looksOfHelper)
+	defer works.Put(w)
 	if !st.helps(s, w) {
 		return
 	}
