@@ -70,7 +70,7 @@ const hugePage = 2 << 20
 
 // part is the next part of chunk g. mu is held.
 func (st *staging) part(l *lease, c *chunk, g uint32) native.Part {
-	const streamed, least = 512 << 10, 4 << 10
+	const least = 4 << 10
 	slot := uintptr(unsafe.Add(l.slots[c.slot], c.given))
 	p := native.Part{
 		Rows: 1, Left: uintptr(unsafe.Pointer(&c.left)), Release: uintptr(unsafe.Pointer(&l.pair.host[c.slot])),
@@ -85,9 +85,11 @@ func (st *staging) part(l *lease, c *chunk, g uint32) native.Part {
 	at, rows, size := st.extent(c, c.given)
 	p.N, p.Rows, p.Bytes = size, rows, rows*size
 	p.Dst, p.DstStep, p.Src, p.SrcStep = uintptr(at), c.job.host.pitch, slot, size
+	streamed := st.tune.streamDown
 	if c.job.toHost {
 		p.Done = uintptr(unsafe.Pointer(c.job.done))
 	} else {
+		streamed = st.tune.streamUp
 		p.Dst, p.DstStep, p.Src, p.SrcStep = p.Src, p.SrcStep, p.Dst, p.DstStep
 	}
 	if c.job.host.bytes() >= streamed && size >= least {

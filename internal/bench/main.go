@@ -6,7 +6,7 @@
 //
 // Without -floor it prints the library's own figures. Each measurement is repeated, library and floor in turn, and the medians
 // are compared. The environment's HOSTLAUNCH_STAGING sets how copies are staged, as in
-// "chunk=8M,least=256K,slots=4,threads=8,part=2M,ring=128M,small=64K".
+// "chunk=8M,least=256K,slots=4,threads=8,part=2M,ring=256M,small=64K,down=512K,up=512K".
 package main
 
 import (

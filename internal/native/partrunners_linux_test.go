@@ -45,7 +45,8 @@ func TestPartsPark(t *testing.T) {
 	w.Seen, w.Seconds, w.Nanos = r.board.Bell.Load(), 10, 0
 	slept := make(chan uint32)
 	go func() {
-		r.work(partsGo, w)
+		for r.work(partsGo, w); w.Outcome == WorkIdle && r.board.Bell.Load() == w.Seen; r.work(partsGo, w) {
+		} // a signal has woken it
 		slept <- w.Outcome
 	}()
 	for r.board.Sleepers.Load() == 0 {
