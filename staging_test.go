@@ -11,9 +11,9 @@ import (
 
 // TestLeaseCaps: whoever comes first has a good part of the memory, eight have enough of it, and a hundred have some.
 func TestLeaseCaps(t *testing.T) {
-	const limit = 128 << 20
 	tune := newStagingTune()
-	free, leases := uintptr(limit), 0
+	limit := tune.ring
+	free, leases := limit, 0
 	var caps []uintptr
 	for {
 		most := leaseCap(limit, free, leases == 0)
@@ -24,6 +24,9 @@ func TestLeaseCaps(t *testing.T) {
 	}
 	if caps[0] < 3*tune.chunk {
 		t.Errorf("the first has %d bytes, no three slots of %d", caps[0], tune.chunk)
+	}
+	if caps[7] < 3*tune.chunk/4 {
+		t.Errorf("the eighth has %d bytes, no three slots that reach the link", caps[7])
 	}
 	if leases < 100 || caps[leases-1] < 128<<10 {
 		t.Errorf("%d leases, the last of %d bytes", leases, caps[leases-1])

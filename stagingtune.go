@@ -90,12 +90,12 @@ func (t *stagingTune) slotFor(n uintptr) uintptr {
 }
 
 // leaseCap bounds what one stream takes of memory of which so much is free: three eighths if nobody else has any, then a
-// sixteenth, and little when a quarter is left, which is then enough for a hundred more streams (CONTRACT CY-08).
+// sixteenth each for seven, and little when less than a quarter is left, which is then enough for a hundred more streams (CONTRACT CY-08).
 func leaseCap(limit, free uintptr, alone bool) uintptr {
 	switch {
 	case alone:
 		return limit / 8 * 3
-	case free > limit/4:
+	case free >= limit/4:
 		return limit / 16
 	}
 	return limit / 512
