@@ -150,7 +150,7 @@ func TestSeize(t *testing.T) {
 
 // TestPartsThreads: many threads and queues, many turns of the rings; each part is copied once, whoever takes it.
 func TestPartsThreads(t *testing.T) {
-	const queues, turns, size = 3, 4, 64
+	const queues, turns, size = 2, 60, 16
 	for name, run := range partRunners() {
 		t.Run(name, func(t *testing.T) {
 			const parts = QueueParts * turns
