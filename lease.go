@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/native"
 )
 
 // lease is slots that belong to a stream for a while, and what is to be copied through them, in order.
@@ -19,11 +20,10 @@ type lease struct {
 	queues  bool // a call queues a copy
 	spoiled bool // the driver refused a part of a copy: work that nobody can wait for may still use the slots, so nobody else may
 
-	chunks []*chunk    // that are not done, in order
-	first  uint32      // the number of the first
-	last   *stagedCopy // of the chunk before the first
-	handed int         // how many of them are wholly in the hands of workers, or copied
-	copied uint32      // how many chunks the goroutines have copied, as told to the device
+	chunks  []*chunk // that are not done, in order
+	first   uint32   // the number of the first
+	fed     int      // how many of them are wholly in the queue, or have been
+	quietly int      // parts since the last that reports
 }
 
 // lease gives slots to a call that queues a copy of n bytes on s: those that s has already, if they are large enough; or new
@@ -96,7 +96,8 @@ func (st *staging) newLease(s *Stream, want, n uintptr) (*lease, driver.Result) 
 	if pair == nil {
 		return nil, driver.ErrorOutOfMemory
 	}
-	l := &lease{stream: s.raw, pair: pair, start: pair.next, first: pair.next, copied: pair.next, queues: true}
+	pair.begin()
+	l := &lease{stream: s.raw, pair: pair, start: pair.next, first: pair.next, queues: true}
 	r := st.fill(l, want, n, leaseCap(st.mem.limit, st.mem.room(), alone))
 	if r == driver.Success {
 		var err error
@@ -111,14 +112,26 @@ func (st *staging) newLease(s *Stream, want, n uintptr) (*lease, driver.Result) 
 		return nil, r
 	}
 	st.leases = append(st.leases, l)
+	st.post()
 	return l, r
+}
+
+// begin makes the words say that all chunks so far are done, as they are: a slot's word may be as old as its last chunk.
+func (p *wordPair) begin() {
+	p.device.Store(p.next)
+	for i := range p.host {
+		p.host[i].Store(p.next)
+	}
+	if p.queue == nil {
+		p.queue = native.NewQueue(uintptr(unsafe.Pointer(p.device)))
+	}
 }
 
 // fill gets slots for l: as many as a copy of n bytes has use for, of want bytes, if most allows it.
 func (st *staging) fill(l *lease, want, n, most uintptr) (r driver.Result) {
 	least := min(64<<10, st.mem.limit)
 	for size := want; ; size = max(roundUp(size/2, arenaUnit), min(least, want)) {
-		slots := max(st.tune.slots, 1)
+		slots := min(max(st.tune.slots, 1), mostSlots)
 		if n > want { // large copies do with one slot less rather than with smaller ones
 			slots = int(min(uintptr(slots), max(most/size, 3)))
 		}
@@ -152,12 +165,11 @@ func (st *staging) release(l *lease) {
 	if l.behind != 0 {
 		st.ctx.events.put(l.behind)
 	}
-	l.pair.next = l.first
-	st.pairs = append(st.pairs, l.pair)
-	if l.spoiled {
+	if l.spoiled { // nor does anybody get the words
 		st.mem.wake()
 		return
 	}
+	st.pairs = append(st.pairs, l.pair)
 	for _, p := range l.slots {
 		st.mem.put(p, l.size)
 	}

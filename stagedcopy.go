@@ -108,11 +108,11 @@ func (st *staging) queue(s *Stream, l *lease, job *stagedCopy, move deviceSide) 
 	if r := st.tell(s, l.waits(job, l.pair.next, nil)); r != driver.Success {
 		return r
 	}
+	first := l.pair.next
 	for off := uintptr(0); off < total; {
 		g := l.pair.next // which only this call changes
-		slot := l.slots[int(g-l.start)%len(l.slots)]
-		c := &chunk{job: job, slot: slot, off: off, n: n, left: n}
-		r := move(slot, off, n)
+		c := &chunk{job: job, slot: l.slotOf(g), off: off, n: n}
+		r := move(l.slots[c.slot], off, n)
 		off += n
 		var ops []driver.MemOp
 		if r == driver.Success {
@@ -121,7 +121,7 @@ func (st *staging) queue(s *Stream, l *lease, job *stagedCopy, move deviceSide) 
 				n = st.cut(l, job, off)
 				ops = l.waits(job, g+1, ops)
 			} else if job.toHost {
-				ops = append(ops, l.waitHost(g+1))
+				ops = l.waitsAll(first, g, ops)
 			}
 			r = st.tell(s, ops)
 		}
@@ -129,6 +129,9 @@ func (st *staging) queue(s *Stream, l *lease, job *stagedCopy, move deviceSide) 
 			return r // the device waits for earlier chunks at most
 		}
 		st.add(l, c)
+		if g == first {
+			st.hire(total)
+		}
 		l.pair.next++
 		if r != driver.Success {
 			return r
@@ -137,8 +140,12 @@ func (st *staging) queue(s *Stream, l *lease, job *stagedCopy, move deviceSide) 
 	return driver.Success
 }
 
-func (l *lease) waitHost(n uint32) driver.MemOp {
-	return driver.MemOp{Op: driver.MemOpWait32, Address: place(l.pair.host), Value: uint64(n), Flags: driver.WaitValueGEQ}
+// slotOf is the slot of chunk g.
+func (l *lease) slotOf(g uint32) int { return int(g-l.start) % len(l.slots) }
+
+// waitHost waits until the workers are through with chunk g.
+func (l *lease) waitHost(g uint32) driver.MemOp {
+	return driver.MemOp{Op: driver.MemOpWait32, Address: place(&l.pair.host[l.slotOf(g)]), Value: uint64(g + 1), Flags: driver.WaitValueGEQ}
 }
 
 // waits adds to ops what the device waits for before chunk g of a copy: to the host, that its slot has been emptied; to the
@@ -147,11 +154,23 @@ func (l *lease) waits(job *stagedCopy, g uint32, ops []driver.MemOp) []driver.Me
 	before := g - uint32(len(l.slots)) // that had the slot
 	switch {
 	case !job.toHost:
-		return append(ops, l.waitHost(g+1))
+		return append(ops, l.waitHost(g))
 	case int32(before-l.start) >= 0:
-		return append(ops, l.waitHost(before+1))
+		return append(ops, l.waitHost(before))
 	}
 	return ops
+}
+
+// waitsAll adds to ops what the device waits for at the end of a copy to the host: the last chunk of each slot, of chunks first to
+// last.
+func (l *lease) waitsAll(first, last uint32, ops []driver.MemOp) []driver.MemOp {
+	n := min(int(last-first)+1, len(l.slots))
+	for g := last - uint32(n) + 1; ; g++ {
+		ops = append(ops, l.waitHost(g))
+		if g == last {
+			return ops
+		}
+	}
 }
 
 // tell queues memory operations.

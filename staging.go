@@ -1,22 +1,28 @@
 package cuda
 
 import (
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/native"
 )
 
 // staging carries copies between devices and ordinary memory through pinned memory: a copy engine moves a chunk between the device
 // and a slot of pinned memory, and copying goroutines move it between the slot and the program's memory.
 //
 // All that the device does for a copy is queued on the copy's own stream at the call: for each chunk a copy, a write-value that
-// tells the goroutines, and a wait-value until they have done their part. The goroutines look at memory and write to memory,
+// tells the workers, and a wait-value until they have done their part. The workers look at memory and write to memory,
 // and call no function of the driver. So nothing waits for work that is yet to be queued, neither on this stream nor on
 // another; no host function is used, so that one of the program's that runs long holds no copy up; and no call that the driver
 // holds up while a stream waits (CONTRACT TK-03) is one that the wait needs.
+//
+// What there is to copy stands on a board, in a queue of parts for each lease. Workers take parts, wait, and wake one another
+// without the Go runtime where the driver has HostCall; see native.Work. In Go they only tend: they fill queues and count what is
+// done. Who waits for a stream helps meanwhile.
 //
 // Slots are leased to a stream from its first copy until its last one is done. A stream that is busy or held keeps its slots,
 // and others have theirs; only when there is no memory left for a lease at all do two streams share one, in turns.
@@ -30,38 +36,48 @@ type staging struct {
 
 	mu      sync.Mutex // guards what follows; never held across a driver call
 	words   unsafe.Pointer
+	all     []*wordPair // whose queues stay as long as the board is looked at
 	pairs   []*wordPair // that no lease has
 	leases  []*lease
-	turn    int // the lease that is looked at first
+	board   native.Board // the leases' queues
 	workers int
-	pausing int           // of the workers
+	want    int // how many workers there is work for
+	parked  int // of the workers: they sleep natively, or are just about to look up
+	pausing int // of the workers: they look again by and by
+	closing bool
 	failed  error         // what the context has failed with
 	calm    tally         // workers and copies
 	bell    chan struct{} // rung when something is added
 }
 
-// wordPair is how a lease's device and goroutines tell each other what is done: each counts the chunks that it is through with,
-// in its own word, on a cache line of its own. The counts go on from lease to lease and are never set back, so that a stale
-// write or wait finds nothing of a later lease's: they are the slots' generations (CONTRACT CY-04).
+// wordPair is how a lease's device and workers tell each other what is done: the device counts the chunks that it is through with
+// in one word; the workers write the number of a chunk that they are through with to the word of its slot. The two are on
+// cache lines of their own. The numbers go on from lease to lease and are never set back, so that a stale write or wait finds
+// nothing of a later lease's: they are the slots' generations (CONTRACT CY-04).
 type wordPair struct {
-	device, host *atomic.Uint32
-	next         uint32 // the number of the next chunk
+	device *atomic.Uint32
+	host   *[mostSlots]atomic.Uint32
+	next   uint32 // the number of the next chunk
+	queue  *native.Queue
 }
 
 const (
 	wordsPerStaging = 256 // pairs, and so leases
 	wordPairSize    = 128
+	mostSlots       = wordPairSize / 2 / 4
 )
+
+var _ [native.MostQueues - wordsPerStaging]struct{} // the board has room for all
 
 // chunk is a part of a copy that is in a slot at one time.
 type chunk struct {
-	job    *stagedCopy
-	slot   unsafe.Pointer
-	off, n uintptr // of the copy's bytes, row behind row
-	given  uintptr // bytes that workers have taken on
-	left   uintptr // bytes that are not copied yet
-	out    int     // workers at it
-	void   bool    // it was not queued, but the device waits for it
+	job     *stagedCopy
+	slot    int
+	off, n  uintptr // of the copy's bytes, row behind row
+	given   uintptr // bytes that are in the queue, or have been
+	left    native.Left
+	reports bool // whoever copies the last of it tends; see reports
+	void    bool // it was not queued, but the device waits for it
 }
 
 // place is a word's address, which is one for the host and for devices.
@@ -100,18 +116,23 @@ func (st *staging) open() driver.Result {
 	st.words = p
 	for i := range wordsPerStaging {
 		at := unsafe.Add(p, i*wordPairSize)
-		st.pairs = append(st.pairs, &wordPair{device: (*atomic.Uint32)(at), host: (*atomic.Uint32)(unsafe.Add(at, wordPairSize/2))})
+		st.all = append(st.all, &wordPair{device: (*atomic.Uint32)(at), host: (*[mostSlots]atomic.Uint32)(unsafe.Add(at, wordPairSize/2))})
 	}
+	st.pairs = slices.Clone(st.all)
 	return r
 }
 
 // close gives the memory back. Nothing is in progress any more.
 func (st *staging) close() driver.Result {
+	st.mu.Lock()
+	st.closing = true
+	st.mu.Unlock()
+	native.Wake(&st.board, math.MaxInt32)
 	<-st.calm.idle()
 	st.ctx.stagings.remove(st)
 	st.mu.Lock()
 	words := st.words
-	st.words, st.pairs = nil, nil
+	st.words, st.all, st.pairs = nil, nil, nil
 	st.mu.Unlock()
 	free := func(p unsafe.Pointer) driver.Result { return st.ctx.drv.drv.MemFreeHost(st.ctx.raw, p) }
 	r := st.mem.drop(free)
@@ -129,8 +150,8 @@ func (st *staging) add(l *lease, c *chunk) {
 	defer st.mu.Unlock()
 	c.job.open++
 	l.chunks = append(l.chunks, c)
+	st.feed(l)
 	st.settle(l)
-	st.hire()
 }
 
 // queued ends the call that queues on l.
@@ -146,10 +167,10 @@ func (st *staging) queued(l *lease) {
 func (st *staging) settle(l *lease) {
 	for len(l.chunks) > 0 && st.done(l, l.chunks[0]) {
 		c := l.chunks[0]
-		l.chunks[0], l.last = nil, c.job
+		l.chunks[0] = nil
 		l.chunks = l.chunks[1:]
 		l.first++
-		l.handed = max(l.handed-1, 0)
+		l.fed = max(l.fed-1, 0)
 		if !c.job.toHost {
 			c.job.done.Add(int64(c.n))
 		}
@@ -160,16 +181,24 @@ func (st *staging) settle(l *lease) {
 	}
 	if i := slices.Index(st.leases, l); i >= 0 {
 		st.leases = slices.Delete(st.leases, i, i+1)
+		st.post()
 		st.release(l)
 	}
 }
 
 // done reports whether the slot of l's first chunk is free again. mu is held.
 func (st *staging) done(l *lease, c *chunk) bool {
-	if st.failed != nil {
-		return c.out == 0
+	over := c.left.Over.Load() > 0
+	return over && (st.failed != nil || c.job.toHost || c.void || reached(l.pair.device, l.first+1))
+}
+
+// post puts the leases' queues on the board. mu is held.
+func (st *staging) post() {
+	list := make([]*native.Queue, 0, wordsPerStaging)
+	for _, l := range st.leases {
+		list = append(list, l.pair.queue)
 	}
-	return c.left == 0 && (c.job.toHost || c.void || reached(l.pair.device, l.first+1))
+	st.board.Set(list)
 }
 
 // fail ends all copies: the context has failed. Workers finish what they are at.
@@ -180,6 +209,7 @@ func (st *staging) fail(why error) {
 		st.failed = why
 	}
 	for _, l := range slices.Clone(st.leases) {
+		st.abandon(l)
 		st.settle(l)
 	}
 }

@@ -5,13 +5,15 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/hostlaunch/cuda/internal/driver"
 )
 
 // TestLeaseCaps: whoever comes first has a good part of the memory, eight have enough of it, and a hundred have some.
 func TestLeaseCaps(t *testing.T) {
-	const limit = 128 << 20
 	tune := newStagingTune()
-	free, leases := uintptr(limit), 0
+	limit := tune.ring
+	free, leases := limit, 0
 	var caps []uintptr
 	for {
 		most := leaseCap(limit, free, leases == 0)
@@ -23,6 +25,9 @@ func TestLeaseCaps(t *testing.T) {
 	if caps[0] < 3*tune.chunk {
 		t.Errorf("the first has %d bytes, no three slots of %d", caps[0], tune.chunk)
 	}
+	if caps[7] < 3*tune.chunk/4 {
+		t.Errorf("the eighth has %d bytes, no three slots that reach the link", caps[7])
+	}
 	if leases < 100 || caps[leases-1] < 128<<10 {
 		t.Errorf("%d leases, the last of %d bytes", leases, caps[leases-1])
 	}
@@ -31,56 +36,48 @@ func TestLeaseCaps(t *testing.T) {
 // TestStaleWord: what a former lease's chunk has told, or is yet to tell, says nothing about a later lease's; counters may wrap.
 func TestStaleWord(t *testing.T) {
 	for _, start := range []uint32{0, 7, 1<<32 - 2} {
-		pair := &wordPair{device: new(atomic.Uint32), host: new(atomic.Uint32), next: start}
-		pair.device.Store(start)
-		l := &lease{pair: pair, start: start, first: start, copied: start, slots: make([]unsafe.Pointer, 2)}
-		c := &chunk{job: &stagedCopy{toHost: true}}
-		l.chunks = []*chunk{c, c, c}
-		for i := range l.chunks {
-			if l.ready(i, c) {
-				t.Errorf("start %d: chunk %d is ready before the device has said so", start, i)
+		pair := &wordPair{device: new(atomic.Uint32), host: new([mostSlots]atomic.Uint32), next: start}
+		pair.host[1].Store(start + 1<<31) // as old as can be
+		pair.begin()
+		l := &lease{pair: pair, start: start, first: start, slots: make([]unsafe.Pointer, 2)}
+		for i := range uint32(5) {
+			g := start + i
+			for _, toHost := range []bool{true, false} {
+				at := l.readyAt(&chunk{job: &stagedCopy{toHost: toHost}}, g)
+				if want := map[bool]uint32{true: g + 1, false: start + max(i, 1) - 1}[toHost]; at != want {
+					t.Errorf("start %d, chunk %d, to the host %v: ready at %d, want %d", start, i, toHost, at, want)
+				}
 			}
-			pair.device.Store(start + uint32(i) + 1)
-			if !l.ready(i, c) {
-				t.Errorf("start %d: chunk %d is not ready", start, i)
+			if w := &pair.host[l.slotOf(g)]; reached(w, g+1) {
+				t.Errorf("start %d, chunk %d: copied before it is, by %d", start, i, w.Load())
+			} else {
+				w.Store(g + 1)
 			}
-		}
-		pair.device.Store(start - 1) // stale
-		if l.ready(0, c) {
-			t.Errorf("start %d: a stale word makes a chunk ready", start)
 		}
 	}
 }
 
-// TestEarly: a piece is given out early only if it is of the chunk that the device is at, in the middle of a copy.
-func TestEarly(t *testing.T) {
-	for _, toHost := range []bool{true, false} {
-		one, other := &stagedCopy{toHost: toHost}, &stagedCopy{toHost: toHost}
-		pair := &wordPair{device: new(atomic.Uint32), host: new(atomic.Uint32)}
-		st := &staging{tune: newStagingTune()}
-		l := &lease{pair: pair, start: 0, first: 5, slots: make([]unsafe.Pointer, 2), last: one}
-		for _, job := range []*stagedCopy{one, one, one, one, other, other} { // numbers 5 to 10
-			l.chunks = append(l.chunks, &chunk{job: job, n: 10, left: 10})
+// TestWaits: the device waits for a slot before it fills it again, or reads it, and at the end for the last chunk of each slot.
+func TestWaits(t *testing.T) {
+	pair := &wordPair{device: new(atomic.Uint32), host: new([mostSlots]atomic.Uint32), next: 10}
+	l := &lease{pair: pair, start: 10, slots: make([]unsafe.Pointer, 3)}
+	check := func(what string, ops []driver.MemOp, want ...uint32) {
+		t.Helper()
+		if len(ops) != len(want) {
+			t.Fatalf("%s: %d waits, want %d", what, len(ops), len(want))
 		}
-		behind := 0 // how many chunks the device must be through with before the one it is at
-		if !toHost {
-			behind = len(l.slots)
-		}
-		for i, c := range l.chunks {
-			l.handed, c.given = i, 0
-			at := 5 + uint32(i-behind) // the number of the chunk that it waits for
-			pair.device.Store(at - 1)
-			if _, ok := st.handEarly(l); ok {
-				t.Errorf("to the host %v, chunk %d: given out two chunks too early", toHost, i)
-			}
-			pair.device.Store(at)
-			p, ok := st.handEarly(l)
-			middle := i >= behind && (i < 4 || i-behind != 4) && l.chunks[max(i-behind-1, 0)].job == c.job
-			if ok != middle || ok && (!p.early || p.after != at+1 || p.c != c || c.out != 1) {
-				t.Errorf("to the host %v, chunk %d: given out early %v, after %d", toHost, i, ok, p.after)
+		for i, op := range ops {
+			if op.Address != place(&pair.host[(want[i]-10)%3]) || op.Value != uint64(want[i]+1) || op.Op != driver.MemOpWait32 {
+				t.Errorf("%s: wait %d is %+v, want one for chunk %d", what, i, op, want[i])
 			}
 		}
 	}
+	down, up := &stagedCopy{toHost: true}, &stagedCopy{}
+	check("to the host, the first chunks", l.waits(down, 12, nil))
+	check("to the host", l.waits(down, 13, nil), 10)
+	check("to the device", l.waits(up, 13, nil), 13)
+	check("the end of two", l.waitsAll(14, 15, nil), 14, 15)
+	check("the end of many", l.waitsAll(10, 15, nil), 13, 14, 15)
 }
 
 func TestStagingVariable(t *testing.T) {
@@ -133,14 +130,12 @@ func cutAll(t *testing.T, st *staging, l *lease, job *stagedCopy) (sizes []uintp
 	return sizes
 }
 
-// TestBell: a worker that sleeps, since the copies there are have long been waiting, wakes for what is added.
+// TestBell: a worker that looks from time to time, since the copies there are have long been waiting, wakes for what is added.
 func TestBell(t *testing.T) {
 	st := &staging{bell: make(chan struct{}, 1), workers: 1, pausing: 1}
 	woken := make(chan bool, 1)
 	go func() { woken <- st.pause(time.Hour) }()
-	st.mu.Lock()
-	st.hire()
-	st.mu.Unlock()
+	st.hire(1)
 	select {
 	case added := <-woken:
 		if !added || st.pausing != 0 {

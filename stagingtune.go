@@ -25,6 +25,8 @@ type stagingTune struct {
 	// small is the largest source that is left to the driver, which says that it reads a pageable source of up to 64 KiB at
 	// once and without waiting for the stream.
 	small uintptr
+	// streamDown and streamUp are the smallest copies that workers write past the caches.
+	streamDown, streamUp uintptr
 }
 
 const stagingVariable = "HOSTLAUNCH_STAGING"
@@ -32,8 +34,9 @@ const stagingVariable = "HOSTLAUNCH_STAGING"
 // newStagingTune is what there is, changed by the environment: "chunk=8M,threads=4".
 func newStagingTune() stagingTune {
 	t := stagingTune{
-		ring: 128 << 20, chunk: 16 << 20, least: 256 << 10, slots: 4,
+		ring: 256 << 20, chunk: 16 << 20, least: 256 << 10, slots: 4,
 		threads: min(max(runtime.NumCPU()/2, 1), 8), part: 2 << 20, small: 64 << 10,
+		streamDown: 512 << 10, streamUp: 512 << 10,
 	}
 	for field := range strings.SplitSeq(os.Getenv(stagingVariable), ",") {
 		name, value, _ := strings.Cut(field, "=")
@@ -56,6 +59,10 @@ func newStagingTune() stagingTune {
 			t.part = n
 		case "small":
 			t.small = n
+		case "down":
+			t.streamDown = n
+		case "up":
+			t.streamUp = n
 		}
 	}
 	return t
@@ -83,12 +90,12 @@ func (t *stagingTune) slotFor(n uintptr) uintptr {
 }
 
 // leaseCap bounds what one stream takes of memory of which so much is free: three eighths if nobody else has any, then a
-// sixteenth, and little when a quarter is left, which is then enough for a hundred more streams (CONTRACT CY-08).
+// sixteenth each for seven, and little when less than a quarter is left, which is then enough for a hundred more streams (CONTRACT CY-08).
 func leaseCap(limit, free uintptr, alone bool) uintptr {
 	switch {
 	case alone:
 		return limit / 8 * 3
-	case free > limit/4:
+	case free >= limit/4:
 		return limit / 16
 	}
 	return limit / 512

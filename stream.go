@@ -276,6 +276,7 @@ func (s *Stream) Sync() error {
 	}
 	defer done()
 	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
+	s.helpCopies()
 	r := s.driver().StreamSynchronize(s.ctx.raw, s.raw)
 	s.ctx.drv.observe()
 	return s.ctx.result(op, r)

@@ -4,7 +4,6 @@ package libcuda
 
 import (
 	"runtime"
-	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -21,30 +20,13 @@ func (nv *nvidia) Memcpy2DAsync(ctx driver.Context, c *driver.Copy2D, s driver.S
 // WatchContext implements driver.HostCopies.
 func (nv *nvidia) WatchContext(ctx driver.Context) { nv.watch(ctx) }
 
-// HostMemcpy implements driver.HostCopies.
-func (nv *nvidia) HostMemcpy(dst, src unsafe.Pointer, n uintptr) { copyWide(dst, src, n) }
-
-// HostMemcpyAfter implements driver.HostCopies.
-func (nv *nvidia) HostMemcpyAfter(word *uint32, n uint32, dst, src unsafe.Pointer, size uintptr) bool {
-	const looks = 5000 // some 100 to 250 µs; the device fills the largest slot in 300
-	if !ffi.MemcpyAfter(word, n, looks, dst, src, size, streamFrom) {
+// HostCall implements driver.HostCopies.
+func (nv *nvidia) HostCall(fn, data uintptr) bool {
+	if fn == 0 {
 		return false
 	}
-	atomic.LoadUint32(word) // what was written before it is seen: in Go's terms too
+	ffi.CallHost(fn, data)
 	return true
-}
-
-// streamFrom is the size from which on a piece of a copy is written past the caches: it is one of many then.
-const streamFrom = 256 << 10
-
-// copyWide copies without holding a P, but for what is sooner done than a call.
-func copyWide(dst, src unsafe.Pointer, n uintptr) {
-	const short = 4 << 10
-	if n <= short {
-		copy(unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n))
-		return
-	}
-	ffi.Memcpy(dst, src, n, streamFrom)
 }
 
 // HostPrepare implements driver.HostCopies: it has the kernel back memory that was never touched with huge pages, where it may

@@ -3,7 +3,6 @@
 package libcuda
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"runtime"
@@ -17,37 +16,16 @@ import (
 	"github.com/hostlaunch/cuda/internal/driver"
 )
 
-func TestHostMemcpy(t *testing.T) {
-	nv := newFake(t).open(driver.Upcalls{})
-	src, dst := bytes.Repeat([]byte("0123456789abcdef"), 1<<14), make([]byte, 1<<18+2)
-	nv.HostMemcpy(unsafe.Pointer(&dst[1]), unsafe.Pointer(&src[0]), uintptr(len(src)))
-	if !bytes.Equal(dst[1:1+len(src)], src) || dst[0] != 0 || dst[len(src)+1] != 0 {
-		t.Error("the bytes differ")
+// TestHostCall: a native function is called, and nothing is where there is none.
+func TestHostCall(t *testing.T) {
+	f := newFake(t)
+	nv := f.open(driver.Upcalls{})
+	current := ^uintptr(0)
+	if nv.HostCall(0, 0) {
+		t.Error("called nothing")
 	}
-}
-
-// TestHostMemcpyAfter: nothing is copied before the word has come so far, and what is written just before it has is copied.
-func TestHostMemcpyAfter(t *testing.T) {
-	nv := newFake(t).open(driver.Upcalls{})
-	word, src, dst := new(atomic.Uint32), make([]byte, 100), make([]byte, 100)
-	after := func(n uint32) bool {
-		return nv.HostMemcpyAfter((*uint32)(unsafe.Pointer(word)), n, unsafe.Pointer(&dst[0]), unsafe.Pointer(&src[0]), 100)
-	}
-	src[7] = 1
-	if after(1) || dst[7] != 0 {
-		t.Error("copied too early")
-	}
-	if !after(0) || dst[7] != 1 {
-		t.Error("not copied")
-	}
-	go func() {
-		time.Sleep(time.Millisecond)
-		src[7] = 2
-		word.Store(1)
-	}()
-	eventually(t, 5*time.Second, "it is copied", func() bool { return after(1) })
-	if dst[7] != 2 {
-		t.Errorf("copied %d", dst[7])
+	if !nv.HostCall(f.lib.Symbol("cuCtxGetCurrent"), uintptr(unsafe.Pointer(&current))) || current == ^uintptr(0) {
+		t.Error("not called")
 	}
 }
 

@@ -3,7 +3,6 @@ package softcuda
 import (
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -134,19 +133,8 @@ func (m *machine) MemcpyPeerAsync(ctx driver.Context, dst driver.DevicePtr, dstC
 	return m.MemcpyDtoDAsync(ctx, dst, src, n, s)
 }
 
-// HostMemcpy implements driver.HostCopies.
-func (m *machine) HostMemcpy(dst, src unsafe.Pointer, n uintptr) {
-	copy(unsafe.Slice((*byte)(dst), n), unsafe.Slice((*byte)(src), n))
-}
-
-// HostMemcpyAfter implements driver.HostCopies. A goroutine of the device may be what has to run first, so it does not wait.
-func (m *machine) HostMemcpyAfter(word *uint32, n uint32, dst, src unsafe.Pointer, size uintptr) bool {
-	if int32(atomic.LoadUint32(word)-n) < 0 {
-		return false
-	}
-	m.HostMemcpy(dst, src, size)
-	return true
-}
+// HostCall implements driver.HostCopies. A goroutine of the device may be what has to run first, so nobody waits natively.
+func (m *machine) HostCall(fn, data uintptr) bool { return false }
 
 // HostPrepare implements driver.HostCopies.
 func (m *machine) HostPrepare(unsafe.Pointer, uintptr) {}

@@ -1,6 +1,9 @@
 package softcuda
 
-import "github.com/hostlaunch/cuda"
+import (
+	"github.com/hostlaunch/cuda"
+	"github.com/hostlaunch/cuda/internal/native"
+)
 
 // spinning is a machine without a mode Spin of its own, so that package cuda has to make up for it.
 type spinning struct{ *machine }
@@ -10,4 +13,14 @@ func (spinning) EmulateSpin() bool { return true }
 // NewSpinning is New for a device whose mode Spin is the library's.
 func NewSpinning(o Options, opts ...cuda.Option) (*cuda.Driver, error) {
 	return cuda.NewDriver(spinning{newMachine(o)}, opts...)
+}
+
+// calling is a machine whose copying workers call native functions, as those of NVIDIA's driver do.
+type calling struct{ *machine }
+
+func (calling) HostCall(fn, data uintptr) bool { return native.Call(fn, data) }
+
+// NewCalling is New for a device whose copies are made by native workers, where the program can call C.
+func NewCalling(o Options, opts ...cuda.Option) (*cuda.Driver, error) {
+	return cuda.NewDriver(calling{newMachine(o)}, opts...)
 }

@@ -16,7 +16,7 @@ type copies struct {
 	buf    *cuda.Buffer
 	slice  []byte // ordinary memory, touched
 	pinned []byte
-	rounds int
+	choice
 }
 
 // way is a way to copy: a column of the table.
@@ -76,9 +76,10 @@ func (c *copies) up(n int, src []byte, opts ...cuda.CopyOption) error {
 	return err
 }
 
-// newCopies makes memory for copies of up to largest bytes. Go's memory is touched by writing it.
-func newCopies(b *bench, largest, rounds int) (*copies, error) {
-	c := &copies{bench: b, slice: make([]byte, largest), rounds: rounds}
+// newCopies makes memory for copies of up to the largest size. Go's memory is touched by writing it.
+func newCopies(b *bench, o choice) (*copies, error) {
+	largest := o.largest << 20
+	c := &copies{bench: b, slice: make([]byte, largest), choice: o}
 	for i := 0; i < largest; i += 4096 {
 		c.slice[i] = 1
 	}
@@ -104,6 +105,9 @@ func (c *copies) run(ask func(string) (float64, error)) error {
 		}
 		fmt.Println()
 		for n := 64 << 10; n <= len(c.slice); n *= 4 {
+			if !c.sizes.MatchString(sizeName(n)) {
+				continue
+			}
 			if err := c.row(d, n, ask); err != nil {
 				return err
 			}

@@ -83,7 +83,7 @@ func (t *T) ringAtRest() {
 }
 
 // ringBound is what the library's own ring may take.
-const ringBound = 128 << 20
+const ringBound = 256 << 20
 
 func stagedSizes(t *T) {
 	const most = 70<<20 + 1

@@ -51,12 +51,9 @@ type MoreMemory interface {
 // HostCopies are what the library's copying goroutines need of a driver. None of it is CUDA's, and none of it waits for the
 // driver: they go on whatever calls of the program the driver holds up.
 type HostCopies interface {
-	// HostMemcpy copies between ranges that do not overlap: in the way that is fastest for large ranges, and without holding a
-	// P where that can be had, so that neither GOMAXPROCS nor the garbage collector sets the rate.
-	HostMemcpy(dst, src unsafe.Pointer, size uintptr)
-	// HostMemcpyAfter waits a moment, in the same manner, until a word has come to n, counted cyclically, and then copies as
-	// HostMemcpy does. false: the word has not come so far, and nothing was copied.
-	HostMemcpyAfter(word *uint32, n uint32, dst, src unsafe.Pointer, size uintptr) bool
+	// HostCall calls the C function `void fn(void *data)`, which may take long, without holding a P meanwhile, so that neither
+	// GOMAXPROCS nor the garbage collector has a part in it. false: it was not called, and its like in Go is to be.
+	HostCall(fn, data uintptr) bool
 	// HostPrepare says that the range is about to be overwritten whole.
 	HostPrepare(p unsafe.Pointer, size uintptr)
 	// HostPause lets about d pass, as exactly as can be had; 0 lets others run for a moment.

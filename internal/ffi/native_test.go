@@ -164,10 +164,29 @@ func TestNativePreservesRegisters(t *testing.T) {
 				t.Fatalf("callee-saved registers changed in a copy of %d bytes", n)
 			}
 		}
+		if call(t, "preserves", native.PartsFunc(), uintptr(unsafe.Pointer(oneRow(dst, src)))) != 1 || dst[9] != src[9] {
+			t.Fatal("callee-saved registers changed in a turn at a board, or nothing was copied")
+		}
 		if call(t, "preserves", native.CellEntry(), made[0].Address()) != 1 || *count != uint64(i+1) {
 			t.Fatal("callee-saved registers changed in the entry")
 		}
 	}
+}
+
+// oneRow is a turn at a board with one part, a row of ten bytes.
+func oneRow(dst, src []byte) *native.Work {
+	word, left, board := new(atomic.Uint32), new(native.Left), new(native.Board)
+	left.Parts.Store(1)
+	src[9]++
+	q := native.NewQueue(uintptr(unsafe.Pointer(word)))
+	q.Put(&native.Part{
+		Dst: uintptr(unsafe.Pointer(&dst[0])), Src: uintptr(unsafe.Pointer(&src[0])), N: 10, Rows: 1,
+		Left: uintptr(unsafe.Pointer(left)), Release: uintptr(unsafe.Pointer(word)), ReleaseValue: 1,
+	})
+	board.Set([]*native.Queue{q})
+	w := &native.Work{Board: uintptr(unsafe.Pointer(board)), Looks: 10}
+	keep = append(keep, w, board, q, left, word, dst, src)
+	return w
 }
 
 func copyArgs(dst, src []byte, from uintptr) *native.CopyArgs {
