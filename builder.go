@@ -84,8 +84,9 @@ func (b *GraphBuilder) Begin(mode CaptureMode) error {
 	return b.start(op, mode, target{})
 }
 
-// BeginToGraph begins a capture that adds to g, behind the nodes after. g cannot be instantiated until End, which returns it.
-// Needs CUDA 12.3.
+// BeginToGraph begins a capture that adds to g, behind the nodes after. g cannot be instantiated until End, which returns it. If
+// the capture fails, by whatever End or Close then answer, g is lost with all its nodes: the driver destroys it, and every call on it
+// is ErrClosed. Executables and clones made of it before are not affected. Needs CUDA 12.3.
 //
 // Errors: as Begin's; ErrInvalidValue for a node that is not of g, ErrNotSupported. CONTRACT CP-08; cuStreamBeginCaptureToGraph.
 func (b *GraphBuilder) BeginToGraph(g *Graph, after []GraphNode, mode CaptureMode) error {
@@ -315,7 +316,7 @@ func (c *capture) endReason(r driver.Result) string {
 	case driver.ErrorStreamCaptureInvalidated:
 		left := "there is no graph"
 		if c.into != nil {
-			left = "the graph may have a part of what was captured"
+			left = "the graph that was captured into is lost"
 		}
 		return "a call that cannot be captured spoiled the capture (see CaptureMode); " + left + ", and the stream can be used again"
 	case driver.ErrorStreamCaptureUnjoined:

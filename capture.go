@@ -195,7 +195,7 @@ func (c *capture) abandon(own bool) {
 	defer c.letGo()
 	s := c.origin
 	if c.into != nil { // the graph has the nodes
-		if err := c.settle("GraphBuilder.Close", false); err != nil {
+		if err := c.settle("GraphBuilder.Close", r == driver.Success && !c.again); err != nil {
 			s.ctx.drv.logError("cuda: a recapture was given up", "err", err)
 		}
 		return

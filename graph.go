@@ -80,9 +80,15 @@ func (c *Context) NewGraph() (*Graph, error) {
 
 func newGraph(c *Context, raw driver.Graph, nodes *nodeTable) *Graph {
 	g := &Graph{ctx: c, raw: raw, nodes: nodes}
-	g.res = newResource(c, "Graph", 0, func() driver.Result { return c.drv.drv.GraphDestroy(c.raw, raw) })
+	perished := new(atomic.Bool)
+	g.res = newResource(c, "Graph", 0, func() driver.Result {
+		if perished.Load() {
+			return driver.Success
+		}
+		return c.drv.drv.GraphDestroy(c.raw, raw)
+	})
 	dropped(g, g.res)
-	nodes.graph = g.res
+	nodes.graph, nodes.perished = g.res, perished
 	return g
 }
 
@@ -98,6 +104,10 @@ func (g *Graph) acquire(op string) error {
 	}
 	if !g.res.acquire() {
 		return failf(op, ErrClosed, "the graph is closed")
+	}
+	if g.nodes.lost() {
+		g.res.release()
+		return failf(op, ErrClosed, "a capture into the graph has failed, and the driver has destroyed the graph; build it anew")
 	}
 	if g.nodes.removed() {
 		g.res.release()

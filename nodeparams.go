@@ -228,6 +228,8 @@ func (p *childParams) lower(l *lowering) error {
 	switch {
 	case child.ctx.drv != c.drv:
 		return failf(l.op, ErrInvalidValue, "the child graph belongs to %s and the graph to %s; use one Driver for both", child.ctx.describe(), c.describeBeside(child.ctx))
+	case child.outer != nil:
+		return failf(l.op, ErrNotSupported, "the child graph is itself inside a node; embed a Clone of it")
 	case child.res == l.nodes.graph:
 		return failf(l.op, ErrInvalidValue, "a graph cannot be embedded in itself; embed a Clone")
 	}

@@ -39,6 +39,8 @@ type nodeTable struct {
 	kind   graphKind   // of the graph
 	inside GraphNode   // the node that the graph is inside of; none: it is in no other
 	gone   atomic.Bool // then: the node was removed
+
+	perished *atomic.Bool // of the graph that is in no other: the driver has destroyed it; nil: there is no graph yet
 }
 
 type graphKind uint8
@@ -57,8 +59,17 @@ func (t *nodeTable) root() *nodeTable {
 	return t
 }
 
-// removed reports whether the graph is inside a node that was removed.
+// lost reports whether the driver has destroyed the graph, or that which it is inside of.
+func (t *nodeTable) lost() bool {
+	p := t.root().perished
+	return p != nil && p.Load()
+}
+
+// removed reports whether the graph is inside a node that was removed, or is lost.
 func (t *nodeTable) removed() bool {
+	if t.lost() {
+		return true
+	}
 	for ; t != nil; t = t.inside.of {
 		if t.gone.Load() {
 			return true
@@ -138,6 +149,9 @@ func (t *nodeTable) get(op, what string, n GraphNode) (node, error) {
 		return node{}, failf(op, ErrInvalidValue, "%s is no node: it is the zero GraphNode", what)
 	case n.of != t:
 		return node{}, failf(op, ErrInvalidValue, "%s is a node of another graph", what)
+	}
+	if t.lost() {
+		return node{}, failf(op, ErrClosed, "a capture into the graph of %s has failed, and the driver has destroyed the graph; build it anew", what)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -19,7 +19,14 @@ func (b *GraphBuilder) BeginRecapture(g *Graph, mode CaptureMode) error {
 
 // settle notes what the graph that c captured into has now. After a recapture the nodes have no other work than what was
 // captured now, and the driver has let go of what the graph owned before; after one that failed, anything may be left of either.
+//
+// Whatever else was captured into a graph and failed, the driver has destroyed the graph: seen on an H200 for captures that were
+// spoiled, unjoined or ended on another thread. Its handle must not be used again, nor that of a graph that it was inside of.
 func (c *capture) settle(op string, well bool) error {
+	if !well && !c.again {
+		c.nodes.root().perished.Store(true)
+		return nil
+	}
 	if c.again {
 		c.nodes.forget()
 	}

@@ -201,8 +201,8 @@ func (m *machine) finishCapture(c *capture, wanted bool) {
 	}
 	c.streams, c.over, c.graph.capture = nil, true, nil
 	m.captures = slices.DeleteFunc(m.captures, func(other *capture) bool { return other == c })
-	if !wanted && !c.given {
-		m.dropGraph(c.graph)
+	if !wanted { // a graph that was given goes too, with what it is inside of: seen on an H200
+		m.dropGraph(c.graph.root())
 	}
 }
 

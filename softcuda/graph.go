@@ -198,3 +198,11 @@ func (m *machine) GraphGetNodes(_ driver.Context, raw driver.Graph) ([]driver.Gr
 		return list
 	})
 }
+
+// root is the graph that is in no other, which g is inside of, or g itself.
+func (g *graph) root() *graph {
+	for g.owner != nil {
+		g = g.owner.graph
+	}
+	return g
+}

@@ -34,7 +34,7 @@ func TestGraphNodesOfLostContext(t *testing.T) {
 	g.expect("afterwards", 2)
 }
 
-// A capture into a graph ends with its context, if it is ended at all: the graph can go, with what it owns.
+// A capture into a graph ends with its context, if it is ended at all: the graph goes, with what it owns.
 func TestCaptureIntoGraphOfLostContext(t *testing.T) {
 	g := newGraphRig(t)
 	raw := g.graph()
@@ -48,7 +48,7 @@ func TestCaptureIntoGraphOfLostContext(t *testing.T) {
 	g.unlock()
 	g.want("destroy what is captured into", g.GraphDestroy(g.ctx, raw), driver.ErrorIllegalState)
 	g.end(g.a, driver.ErrorLaunchFailed)
-	g.want("destroy", g.GraphDestroy(g.ctx, raw), 0)
+	g.want("destroy", g.GraphDestroy(g.ctx, raw), driver.ErrorInvalidValue)
 	g.expect("the destructor", 5)
 	g.empty()
 }

@@ -89,7 +89,7 @@ var Contract = []Family{
 		{"CP-05", `Streams forked by events must be joined before End (else ErrCaptureUnjoined), and two captures may not be merged (ErrCaptureMerge).`},
 		{"CP-06", `While a blocking stream captures, the legacy stream is unusable: ErrCaptureImplicit; the capture survives the status query.`},
 		{"CP-07", `Status: none, active, invalidated. Info: id (unique per capture), graph, current dependencies with edge data. Dependencies can be added to or set.`},
-		{"CP-08", `Begin-to-graph adds the captured nodes to an existing graph behind given nodes; that graph cannot be instantiated until End.`},
+		{"CP-08", `Begin-to-graph adds the captured nodes to an existing graph behind given nodes; that graph cannot be instantiated until End. If the capture fails, the graph is lost (an H200 destroys it with what it owns, and calls with its handle corrupt the process): every call on it is ErrClosed, and what was made of it before is not harmed.`},
 		{"CP-09", `Event record and wait with the external flag during capture become event nodes.`},
 		{"CP-10", `A builder dropped or closed mid-capture ends the capture; the stream is usable again (from a cleanup on another thread, non-relaxed: the driver's 908 is the success).`},
 		{"CP-12", `The library's own background work never spoils anybody's capture: measured, under a Global capture any other thread's query, synchronise or allocation gives 900 and invalidates it, and a context synchronise does so in every mode; from a thread in Relaxed mode queries are harmless. Service threads are locked, Relaxed, and never synchronise a context.`},
