@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"internal/modeltest":   {"", "internal/model"},
 	"internal/graphtest":   {""},
 	"internal/bench":       {"", "libcuda", "internal/testkernels"},
+	"cmd/hostlaunch":       {"", "anycuda", "libcuda", "softcuda"},
 	"examples/":            {"", "anycuda", "softcuda"},
 }
 
