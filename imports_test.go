@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"internal/graphtest":   {""},
 	"internal/bench":       {"", "libcuda", "internal/testkernels"},
 	"cmd/hostlaunch":       {"", "anycuda", "libcuda", "softcuda"},
-	"examples/":            {"", "anycuda", "softcuda"},
+	"examples/":            {"", "anycuda", "softcuda", "examples/internal/kit"},
 }
 
 func TestImportDirections(t *testing.T) {

@@ -69,7 +69,7 @@ type buildReport struct {
 
 // examine finds everything out. The settings come first: opening the driver changes one of them.
 func examine() *report {
-	r := &report{Build: thisBuild(), Settings: settings()}
+	r := &report{Build: thisBuild(), Settings: settings(), Devices: []deviceReport{}}
 	r.Driver, r.Features = findDriver()
 	if r.Driver.Usable {
 		r.Devices = tryDevices()
