@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"softcuda":        {"", "internal/driver", "internal/native"},
 	"anycuda":         {"", "libcuda", "softcuda"},
 
+	"internal/docs":        {},
 	"internal/gen":         {},
 	"internal/cudatest":    {""},
 	"internal/seamtest":    {"internal/driver"},
