@@ -2,6 +2,7 @@ package docs
 
 import (
 	"fmt"
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"regexp"
@@ -50,8 +51,8 @@ var imports = map[string]string{
 	"time":     "time",
 }
 
-// File is b as a file of Go: as it stands if it is a whole file, and otherwise with its imports, and in a function if it is
-// statements or an expression. Line numbers are those of the page.
+// File is b as a file of Go: as it stands if it is a whole file, and otherwise with its imports, and in a function or a
+// variable if it is statements or a value. Line numbers are those of the page.
 func (b Block) File() string {
 	if strings.HasPrefix(b.Code, "package ") {
 		return b.at() + b.Code + "\n"
@@ -60,10 +61,15 @@ func (b Block) File() string {
 	if _, err := parser.ParseFile(token.NewFileSet(), "", "package block\n"+b.Code, 0); err == nil {
 		return head + b.at() + b.Code + "\n"
 	}
-	if _, err := parser.ParseExpr(b.Code); err == nil && !strings.HasSuffix(strings.TrimSpace(b.Code), "()") {
+	if e, err := parser.ParseExpr(b.Code); err == nil && !isCall(e) {
 		return head + "var _ =\n" + b.at() + b.Code + "\n"
 	}
 	return head + "func _() {\n" + b.at() + b.Code + "\n}\n"
+}
+
+func isCall(e ast.Expr) bool {
+	_, ok := e.(*ast.CallExpr)
+	return ok
 }
 
 func (b Block) at() string { return fmt.Sprintf("//line %s:%d\n", b.Page, b.Line) }

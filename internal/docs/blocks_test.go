@@ -15,7 +15,7 @@ import (
 // testdata/prelude.txt declares.
 func TestBlocksCompile(t *testing.T) {
 	blocks := pageBlocks(t)
-	if len(blocks) < 3 {
+	if len(blocks) < 20 {
 		t.Fatalf("%d pieces of code found", len(blocks))
 	}
 	if out, err := compile(t, blocks); err != nil {
@@ -34,11 +34,11 @@ func TestBlocksFail(t *testing.T) {
 
 // TestBlockForms: whole files, declarations, expressions and statements, each with its imports.
 func TestBlockForms(t *testing.T) {
-	const page = "```go\npackage main\n```\ntext\n```sh\nls\n```\n```go\nfunc f() { fmt.Println() }\n```\n  ```go\n  cuda.Name(\"x\")\n  ```\n```go\nx := 1\nfmt.Println(x)\n```\n```go\ns.Sync()\n```\n"
+	const page = "```go\npackage main\n```\ntext\n```sh\nls\n```\n```go\nfunc f() { fmt.Println() }\n```\n  ```go\n  cuda.Rows{}\n  ```\n```go\nx := 1\nfmt.Println(x)\n```\n```go\ns.Sync()\n```\n"
 	want := []string{
 		"//line p:2\npackage main\n",
 		"package block\n\nimport \"fmt\"\n\n//line p:9\nfunc f() { fmt.Println() }\n",
-		"package block\n\nimport \"github.com/hostlaunch/cuda\"\n\nvar _ =\n//line p:12\n  cuda.Name(\"x\")\n",
+		"package block\n\nimport \"github.com/hostlaunch/cuda\"\n\nvar _ =\n//line p:12\n  cuda.Rows{}\n",
 		"package block\n\nimport \"fmt\"\n\nfunc _() {\n//line p:15\nx := 1\nfmt.Println(x)\n}\n",
 		"package block\n\n\nfunc _() {\n//line p:19\ns.Sync()\n}\n",
 	}
