@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	"internal/modeltest":   {"", "internal/model"},
 	"internal/graphtest":   {""},
 	"internal/bench":       {"", "libcuda", "internal/testkernels"},
-	"cmd/hostlaunch":       {"", "anycuda", "libcuda", "softcuda"},
+	"cmd/hostlaunch":       {"", "anycuda", "libcuda", "softcuda", "internal/testkernels"},
 	"examples/":            {"", "anycuda", "softcuda", "examples/internal/kit"},
 }
 

@@ -1,6 +1,7 @@
 // Command hostlaunch looks at this machine with the eyes of the library:
 //
 //	go run ./cmd/hostlaunch doctor    what of CUDA works here, and what to do about the rest
+//	go run ./cmd/hostlaunch demo      a pipeline to watch, with or without a GPU
 //
 // Every command says more with --help.
 package main
@@ -46,6 +47,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newDoctor())
+	root.AddCommand(newDoctor(), newDemo())
 	return root
 }
