@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +50,43 @@ func TestBlockForms(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
+}
+
+// TestLinks: what README.md and the pages in docs link to within the repository is there.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)\)`)
+	pages := 0
+	for _, pattern := range []string{"/*.md", "/docs/*.md", "/docs/guide/*.md"} {
+		list, err := filepath.Glob(root + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, page := range list {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages++
+			for _, m := range link.FindAllStringSubmatch(withoutCode(string(text)), -1) {
+				if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil && !strings.Contains(m[1], "://") {
+					t.Errorf("%s: %v", page, err)
+				}
+			}
+		}
+	}
+	if pages < 10 {
+		t.Errorf("%d pages read", pages)
+	}
+}
+
+// withoutCode leaves out what stands between lines of three backquotes.
+func withoutCode(text string) string {
+	parts := strings.Split(text, "```")
+	var prose strings.Builder
+	for i := 0; i < len(parts); i += 2 {
+		prose.WriteString(parts[i])
+	}
+	return prose.String()
 }
 
 func pageBlocks(t *testing.T) (blocks []Block) {
