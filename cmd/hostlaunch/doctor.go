@@ -25,7 +25,9 @@ Exit status:
   0  the NVIDIA driver is usable, and host functions run on every device
   1  doctor was called wrongly
   2  there is no usable NVIDIA driver or GPU; the software device works
-  3  something that is there does not work`,
+  3  something that is there does not work
+
+(go run itself exits with 1 whenever the command's status is not 0.)`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r := examine()

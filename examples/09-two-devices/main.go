@@ -1,7 +1,7 @@
 // 09-two-devices hands work from one device to another, with host functions on the streams of both. An event of the first
 // device's stream is what the second device's stream waits for.
 //
-// Where there is one GPU it runs with HOSTLAUNCH_DRIVER=software, which makes two software devices.
+// Without two GPUs it runs on two software devices.
 package main
 
 import (

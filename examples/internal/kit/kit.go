@@ -43,16 +43,13 @@ func Main(example func(*cuda.Device) error) {
 	MainOn(1, func(devices []*cuda.Device) error { return example(devices[0]) })
 }
 
-// MainOn is Main for an example that needs n devices.
+// MainOn is Main for an example that needs n devices: of the software driver, if there are fewer GPUs.
 func MainOn(n int, example func([]*cuda.Device) error) {
-	drv, err := anycuda.Open(softcuda.Options{Devices: n, Kernels: Twins()})
+	drv, err := open(n)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer drv.Close()
-	if drv.DeviceCount() < n {
-		log.Fatalf("this example needs %d devices and there are %d; with %s=software it runs without GPUs", n, drv.DeviceCount(), anycuda.Variable)
-	}
 	devices := make([]*cuda.Device, n)
 	for i := range devices {
 		if devices[i], err = drv.Device(i); err != nil {
@@ -63,6 +60,19 @@ func MainOn(n int, example func([]*cuda.Device) error) {
 	if err := example(devices); err != nil {
 		log.Fatal(err)
 	}
+}
+
+func open(n int) (*cuda.Driver, error) {
+	software := softcuda.Options{Devices: n, Kernels: Twins()}
+	drv, err := anycuda.Open(software)
+	if err != nil || drv.DeviceCount() >= n {
+		return drv, err
+	}
+	defer drv.Close()
+	if os.Getenv(anycuda.Variable) != "" {
+		return nil, fmt.Errorf("this example needs %d devices and there are %d; with %s=software it runs without GPUs", n, drv.DeviceCount(), anycuda.Variable)
+	}
+	return softcuda.New(software), nil
 }
 
 // Errors is the first of some errors that is not nil. It keeps examples short that queue several things in a row.
