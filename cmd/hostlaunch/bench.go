@@ -11,10 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostlaunch/cuda/anycuda"
-	"github.com/hostlaunch/cuda/internal/testkernels"
 	"github.com/hostlaunch/cuda/libcuda"
-	"github.com/hostlaunch/cuda/softcuda"
 )
 
 // benchOptions are bench's flags.
@@ -81,15 +78,11 @@ func bench(o benchOptions, stdout, stderr io.Writer) error {
 	if err != nil || o.rounds < 1 || o.largest < 1 {
 		return fmt.Errorf("--rounds and --largest must be 1 or more, and --only a regular expression (%v)", err)
 	}
-	drv, err := anycuda.Open(softcuda.Options{Kernels: testkernels.Twins()})
+	drv, dev, err := openDevice(stderr)
 	if err != nil {
 		return err
 	}
 	defer drv.Close()
-	dev, err := drv.Device(0)
-	if err != nil {
-		return err
-	}
 	f, err := startFloor(o.floor, stderr)
 	if err != nil {
 		return err

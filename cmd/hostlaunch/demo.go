@@ -10,10 +10,6 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
-
-	"github.com/hostlaunch/cuda/anycuda"
-	"github.com/hostlaunch/cuda/internal/testkernels"
-	"github.com/hostlaunch/cuda/softcuda"
 )
 
 // demoOptions are demo's flags.
@@ -50,15 +46,11 @@ HOSTLAUNCH_DRIVER=nvidia or =software decides where it runs; unset, on the GPU i
 
 // demo runs the pipeline and prints what it did. The progress goes to stderr, if that is a terminal.
 func demo(o demoOptions, stdout, stderr io.Writer) error {
-	drv, err := anycuda.Open(softcuda.Options{Kernels: testkernels.Twins()})
+	drv, dev, err := openDevice(stderr)
 	if err != nil {
 		return err
 	}
 	defer drv.Close()
-	dev, err := drv.Device(0)
-	if err != nil {
-		return err
-	}
 	fmt.Fprintf(stdout, "on %v (%s driver, CUDA %v)\n", dev, drv.Name(), drv.Version())
 	p, err := newPipeline(dev, o)
 	if err != nil {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/internal/testkernels"
 	"github.com/hostlaunch/cuda/softcuda"
 )
@@ -29,6 +31,27 @@ func TestDemo(t *testing.T) {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("the output lacks %s:\n%s", want, out.String())
 		}
+	}
+}
+
+// TestFallBack: without a GPU, and without having asked for the software device, one is told in one line.
+func TestFallBack(t *testing.T) {
+	t.Setenv("HOSTLAUNCH_LIBCUDA", "/nowhere/libcuda.so.1")
+	for choice, want := range map[string]string{
+		"":         "no usable GPU, so this runs on the software device; hostlaunch doctor says why\n",
+		"software": "",
+	} {
+		t.Setenv(driverChoice, choice)
+		var stderr strings.Builder
+		drv, dev, err := openDevice(&stderr)
+		if err != nil || drv.Name() != "software" || dev.Ordinal() != 0 || stderr.String() != want {
+			t.Errorf("%q: %v, stderr %q", choice, err, stderr.String())
+		}
+		drv.Close()
+	}
+	t.Setenv(driverChoice, "nvidia")
+	if _, _, err := openDevice(new(strings.Builder)); !errors.Is(err, cuda.ErrNotFound) {
+		t.Errorf("nvidia: %v", err)
 	}
 }
 
