@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"softcuda":        {"", "internal/driver", "internal/native"},
 	"anycuda":         {"", "libcuda", "softcuda"},
 
+	"internal/docs":        {},
 	"internal/gen":         {},
 	"internal/cudatest":    {""},
 	"internal/seamtest":    {"internal/driver"},
@@ -30,7 +31,8 @@ var allowed = map[string][]string{
 	"internal/modeltest":   {"", "internal/model"},
 	"internal/graphtest":   {""},
 	"internal/bench":       {"", "libcuda", "internal/testkernels"},
-	"examples/":            {"", "anycuda", "softcuda"},
+	"cmd/hostlaunch":       {"", "anycuda", "libcuda", "softcuda", "internal/testkernels"},
+	"examples/":            {"", "anycuda", "softcuda", "examples/internal/kit"},
 }
 
 func TestImportDirections(t *testing.T) {

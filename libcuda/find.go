@@ -42,18 +42,24 @@ func places() []string {
 // find returns the first library of paths that can be used, initialised. Only a library's own refusal to be initialised is
 // final; past a missing one, a stub or one that is too old, it goes on.
 func find(paths []string) (*library, error) {
+	lib, _, err := findAt(paths)
+	return lib, err
+}
+
+// findAt is find, and says which of paths it is.
+func findAt(paths []string) (lib *library, at string, err error) {
 	var tried []Attempt
 	for _, path := range paths {
 		lib, code, reason := try(path)
 		if code == 0 {
-			return lib, nil
+			return lib, path, nil
 		}
 		tried = append(tried, Attempt{path, code, reason})
 		if !passable(code) {
 			break
 		}
 	}
-	return nil, failure(tried)
+	return nil, "", failure(tried)
 }
 
 // passable reports whether the search goes on after code.

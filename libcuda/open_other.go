@@ -13,6 +13,13 @@ const Build = "none"
 
 // Open returns an error: the NVIDIA driver is supported on Linux, on amd64 and arm64. Package softcuda works everywhere.
 func Open(...cuda.Option) (*cuda.Driver, error) {
-	return nil, openError(cuda.ErrNotSupported, nil,
+	return nil, unsupported()
+}
+
+// Probe returns the error of Open, and nothing else.
+func Probe() (Found, error) { return Found{}, unsupported() }
+
+func unsupported() error {
+	return openError(cuda.ErrNotSupported, nil,
 		"the NVIDIA driver is supported on linux/amd64 and linux/arm64, and this is %s/%s; use softcuda", runtime.GOOS, runtime.GOARCH)
 }

@@ -20,8 +20,9 @@ for build in cgo purego; do
 done
 cp internal/bench/floor/floor.cpp internal/bench/peers/copies.py internal/testkernels/kernels.ptx "$out/"
 cp scripts/gpu-run.sh "$out/run.sh"
-mkdir -p "$out/src/scripts" "$out/src/internal/testkernels" "$out/src/examples/01-hostlaunch"
+mkdir -p "$out/src/scripts" "$out/src/internal/testkernels" "$out/src/examples/01-hostlaunch" "$out/src/examples/internal/kit"
 cp scripts/ptx.sh "$out/src/scripts/" # which compiles what lies beside its own folder
 cp internal/testkernels/*.cu "$out/src/internal/testkernels/"
 cp examples/01-hostlaunch/kernels.cu "$out/src/examples/01-hostlaunch/"
+cp examples/internal/kit/kernels.cu "$out/src/examples/internal/kit/"
 du -sh "$out"

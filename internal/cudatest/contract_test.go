@@ -55,6 +55,7 @@ var otherTests = map[string][]outside{
 	"HL-16": {{"refused_test.go", "TestRefusedByDriver"}, {"refused_test.go", "TestRefusedWhileSwept"}},
 	"HL-17": {{"libcuda/service_test.go", "TestFailureWatch"}, {"libcuda/public_test.go", "TestBorrowThenOpen"}},
 	"ST-04": {{"libcuda/public_test.go", "TestCancelledWaits"}, {"softcuda/pool_test.go", "TestPoolEvents"}},
+	"CB-05": {{"callback_test.go", "TestCallbacksLeft"}},
 	"EV-03": {{"libcuda/service_test.go", "TestNotifyEvent"}},
 	"GR-07": {{"softcuda/graphowner_test.go", "TestOwnerRefused"}},
 	"CY-07": {{"held_test.go", "TestLaunchHoldsBuffers"}},
@@ -77,6 +78,22 @@ func TestElsewhere(t *testing.T) {
 			if err != nil || !strings.Contains(string(text), "\nfunc "+e.test+"(t *testing.T)") {
 				t.Errorf("%s: there is no test %s in %s (%v)", id, e.test, e.file, err)
 			}
+		}
+	}
+}
+
+// TestEveryRule: each rule has a case, or a test outside the suite that checks it.
+func TestEveryRule(t *testing.T) {
+	checked := map[string]bool{}
+	for _, c := range Cases() {
+		checked[c.ID] = true
+	}
+	for id := range otherTests {
+		checked[id] = true
+	}
+	for id := range Rules {
+		if !checked[id] {
+			t.Errorf("no case and no test checks %s: %s", id, Rules[id])
 		}
 	}
 }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hostlaunch/cuda"
+)
+
+// advise says in plain words what to do, the most urgent first.
+func (r *report) advise() []string {
+	list := slices.Concat(r.adviceOnDriver(), r.adviceOnDevices())
+	for _, s := range r.Settings {
+		if s.Problem {
+			list = append(list, fmt.Sprintf("%s is %q. %s", s.Name, s.Value, s.Note))
+		}
+	}
+	if r.Build.Calls == "purego" {
+		list = append(list, "This program was built without cgo. That works as well; with a C compiler (CGO_ENABLED=1) calls of the driver are somewhat cheaper.")
+	}
+	if len(list) == 0 {
+		list = append(list, "Nothing to do.")
+	}
+	return list
+}
+
+// wayOut is what to do about a driver that is not usable, by the code of its error.
+var wayOut = map[cuda.Code]string{
+	cuda.ErrNotFound:                "Install the NVIDIA driver to use a GPU; in a container, start it with --gpus all. If the library lies in an unusual place, name it in HOSTLAUNCH_LIBCUDA.",
+	cuda.ErrStubLibrary:             "What was found serves to link programs with. Take the toolkit's stubs folder out of LD_LIBRARY_PATH, and install the NVIDIA driver.",
+	cuda.ErrCallRequiresNewerDriver: "Install an NVIDIA driver for CUDA 12.0 or newer: 525.60.13 or later.",
+	cuda.ErrNoDevice:                "The driver is there and sees no GPU. Check that nvidia-smi -L lists one, that CUDA_VISIBLE_DEVICES does not hide it, and that a container was started with --gpus all.",
+	cuda.ErrSystemDriverMismatch:    "The driver's library and its kernel module are of different versions. Restart the machine after an update of the driver, or update the container.",
+	cuda.ErrNotSupported:            "The NVIDIA driver is supported on linux/amd64 and linux/arm64.",
+}
+
+func (r *report) adviceOnDriver() (list []string) {
+	if r.Driver.Usable {
+		if r.Driver.version < 12030 {
+			list = append(list, fmt.Sprintf("The driver is for CUDA %v. A newer one brings what the list of features lacks; most of it came with CUDA 12.3 and 12.4.", r.Driver.version))
+		}
+		return list
+	}
+	if advice, known := wayOut[r.Driver.code]; known {
+		list = append(list, advice)
+	} else {
+		list = append(list, "The driver is there and does not start. The system's log (dmesg) and nvidia-smi may say why.")
+	}
+	return append(list, "Until then use the software device: programs that open package anycuda get it by themselves, and all examples and tests run on it.")
+}
+
+func (r *report) adviceOnDevices() (list []string) {
+	for _, d := range r.Devices {
+		if d.Error != "" {
+			list = append(list, fmt.Sprintf("Device %d does not run host functions. Check it with nvidia-smi and dmesg; a new process may do, since a device that has failed stays lost to its process.", d.Ordinal))
+		}
+	}
+	if r.Driver.Usable && len(r.Devices) == 0 {
+		list = append(list, wayOut[cuda.ErrNoDevice])
+	}
+	if r.Software.Error != "" {
+		list = append(list, "The software device does not work. That is a fault of this library: please report it with the output of hostlaunch doctor --json.")
+	}
+	return list
+}

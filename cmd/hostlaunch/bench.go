@@ -1,0 +1,167 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hostlaunch/cuda/libcuda"
+)
+
+// benchOptions are bench's flags.
+type benchOptions struct {
+	rounds, largest int
+	only, floor     string
+	quick, asJSON   bool
+}
+
+func newBench() *cobra.Command {
+	var o benchOptions
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measures host functions, tasks, graphs and copies on the GPU, or on the software device",
+		Long: `bench measures what host functions in their modes, tasks, graphs' host nodes and copies cost on this machine. Each figure is the median
+of several rounds. Copies go to the host in three ways: into pinned memory, into ordinary memory as the library stages it, and into ordinary
+memory as the driver does by itself (Direct).
+
+With --floor a C++ program measures the same by calling the driver itself, in turn with the library. "auto" compiles it from the source
+in this repository if nvcc is there; any other value is the compiled program.
+
+HOSTLAUNCH_DRIVER=nvidia or =software decides where it runs; unset, on the GPU if there is one. Figures of the software device say nothing
+of a GPU's.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return bench(o, cmd.OutOrStdout(), cmd.ErrOrStderr()) },
+	}
+	cmd.Flags().IntVar(&o.rounds, "rounds", 9, "how often to repeat each measurement")
+	cmd.Flags().IntVar(&o.largest, "largest", 256, "the largest copy, in MiB")
+	cmd.Flags().StringVar(&o.only, "only", "", "a regular expression: measure only what has such a name")
+	cmd.Flags().StringVar(&o.floor, "floor", "", "a C++ program to compare with: auto, or its path")
+	cmd.Flags().BoolVar(&o.quick, "quick", false, "fewer repetitions: a look, not a measurement")
+	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print the figures as JSON")
+	return cmd
+}
+
+// figures are what bench prints. Its JSON form is for programs: names are not changed, only added to.
+type figures struct {
+	Device  string   `json:"device"`
+	Driver  string   `json:"driver"` // nvidia or software
+	CUDA    string   `json:"cuda"`
+	Calls   string   `json:"calls"` // how the driver is called: cgo, purego or none
+	Rounds  int      `json:"rounds"`
+	Figures []figure `json:"figures"`
+}
+
+// figure is one measurement's median.
+type figure struct {
+	Name  string   `json:"name"`
+	Title string   `json:"title"`
+	Unit  string   `json:"unit"` // ns or GB/s
+	Value float64  `json:"value"`
+	Floor *float64 `json:"floor,omitempty"` // the C++ program's
+}
+
+// measurement is one thing to measure.
+type measurement struct {
+	name, title, unit string
+	floored           bool // the C++ program has it under this name
+	measure           func() (float64, error)
+}
+
+func bench(o benchOptions, stdout, stderr io.Writer) error {
+	which, err := regexp.Compile(o.only)
+	if err != nil || o.rounds < 1 || o.largest < 1 {
+		return fmt.Errorf("--rounds and --largest must be 1 or more, and --only a regular expression (%v)", err)
+	}
+	drv, dev, err := openDevice(stderr)
+	if err != nil {
+		return err
+	}
+	defer drv.Close()
+	f, err := startFloor(o.floor, stderr)
+	if err != nil {
+		return err
+	}
+	defer f.stop()
+	r, err := newRig(dev, o)
+	if err != nil {
+		return err
+	}
+	out := figures{dev.Name(), drv.Name(), drv.Version().String(), libcuda.Build, o.rounds, []figure{}}
+	list := slices.DeleteFunc(r.measurements(), func(m measurement) bool { return !which.MatchString(m.name) })
+	if out.Figures, err = measureAll(list, o.rounds, f, stderr); err != nil {
+		return err
+	}
+	if o.asJSON {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(out)
+	}
+	return out.print(stdout)
+}
+
+// measureAll takes the medians, library and floor in turn. The first round warms up.
+func measureAll(list []measurement, rounds int, f *floor, stderr io.Writer) ([]figure, error) {
+	bar, all := newBar(stderr, len(list)*(rounds+1)), []figure{}
+	for _, m := range list {
+		bar.Describe(m.name)
+		var ours, theirs []float64
+		for i := range rounds + 1 {
+			x, err := m.measure()
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", m.name, err)
+			}
+			y, err := f.ask(m)
+			if err != nil {
+				return nil, fmt.Errorf("the C++ program: %s: %w", m.name, err)
+			}
+			if i > 0 {
+				ours, theirs = append(ours, x), append(theirs, y)
+			}
+			if err := bar.Add(1); err != nil {
+				return nil, err
+			}
+		}
+		result := figure{Name: m.name, Title: m.title, Unit: m.unit, Value: median(ours)}
+		if f != nil && m.floored {
+			y := median(theirs)
+			result.Floor = &y
+		}
+		all = append(all, result)
+	}
+	return all, nil
+}
+
+func median(v []float64) float64 {
+	slices.Sort(v)
+	return v[len(v)/2]
+}
+
+func (f *figures) print(w io.Writer) error {
+	fmt.Fprintf(w, "%s (%s driver, CUDA %s, called through %s), medians of %d rounds\n\n", f.Device, f.Driver, f.CUDA, f.Calls, f.Rounds)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(t, "name\twhat\there\tC++ beside it\n")
+	for _, x := range f.Figures {
+		beside := "-"
+		if x.Floor != nil {
+			beside = x.text(*x.Floor)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", x.Name, x.Title, x.text(x.Value), beside)
+	}
+	return t.Flush()
+}
+
+func (x *figure) text(v float64) string {
+	if x.Unit == "ns" {
+		return rounded(int64(v)).String()
+	}
+	return fmt.Sprintf("%.2f %s", v, x.Unit)
+}
+
+// nanoseconds is the time for one of n.
+func nanoseconds(d time.Duration, n int) float64 { return float64(d.Nanoseconds()) / float64(n) }

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// runBench runs bench on the software device, quickly, and returns what it prints.
+func runBench(t *testing.T, status int, args ...string) (out, complaints string) {
+	t.Helper()
+	t.Setenv(driverChoice, "software")
+	var a, b strings.Builder
+	if got := execute(append([]string{"bench", "--quick", "--rounds=1"}, args...), &a, &b); got != status {
+		t.Fatalf("exit status %d, want %d: %s%s", got, status, a.String(), b.String())
+	}
+	return a.String(), b.String()
+}
+
+// TestBench: every measurement gives a figure, as JSON and as a table.
+func TestBench(t *testing.T) {
+	out, _ := runBench(t, 0, "--json")
+	var f figures
+	d := json.NewDecoder(strings.NewReader(out))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		t.Fatalf("%v in %s", err, out)
+	}
+	if f.Driver != "software" || f.Device != "Software Device 0" || f.CUDA != "13.0" || f.Rounds != 1 {
+		t.Errorf("%+v", f)
+	}
+	var names []string
+	for _, x := range f.Figures {
+		names = append(names, x.Name)
+		if x.Title == "" || x.Floor != nil || x.Value <= 0 && x.Name != "wake" || x.Unit != "ns" && x.Unit != "GB/s" {
+			t.Errorf("%+v", x)
+		}
+	}
+	for _, want := range []string{"busy", "draining", "run", "roundtrip", "roundtrip-spin", "task", "task-spin", "wake", "nodes", "copy-pinned-64", "copy-staged-64", "copy-direct-512"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("%s was not measured: %v", want, names)
+		}
+	}
+	out, _ = runBench(t, 0, "--only=^(nodes|copy-pinned-64)$")
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 5 || !strings.Contains(out, "medians of 1 rounds") || !strings.Contains(lines[4], "GB/s") {
+		t.Errorf("the table is\n%s", out)
+	}
+}
+
+// TestBenchMedians: the first round warms up, and an error is told with its measurement.
+func TestBenchMedians(t *testing.T) {
+	if r := median([]float64{3, 1, 2}); r != 2 {
+		t.Errorf("the median of 1, 2, 3 is %v", r)
+	}
+	calls := 0
+	m := measurement{name: "x", unit: "ns", measure: func() (float64, error) { calls++; return float64(100 / calls), nil }}
+	got, err := measureAll([]measurement{m}, 3, nil, new(strings.Builder))
+	if err != nil || calls != 4 || len(got) != 1 || got[0].Value != 33 { // 50, 33 and 25: the first only warms up
+		t.Errorf("%+v, %v after %d calls", got, err, calls)
+	}
+	fails := errors.New("fails")
+	m.measure = func() (float64, error) { return 0, fails }
+	if _, err := measureAll([]measurement{m}, 3, nil, new(strings.Builder)); !errors.Is(err, fails) || !strings.HasPrefix(err.Error(), "x: ") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestBenchFloor: the C++ program is asked for what it has, by name, and gets the kernels; "auto" compiles it.
+func TestBenchFloor(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs a shell")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "floor")
+	script := "#!/bin/sh\ngrep -q 'entry spin' \"$1\" || exit 1\nwhile read name; do echo \"$name\" >>" + dir + "/asked; echo 1234; done\n"
+	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := runBench(t, 0, "--only=^(roundtrip|task)$", "--floor="+program); strings.Count(out, "1.23µs") != 1 {
+		t.Errorf("the table is\n%s", out)
+	}
+	asked, err := os.ReadFile(dir + "/asked")
+	if err != nil || string(asked) != "roundtrip\nroundtrip\n" {
+		t.Errorf("asked for %q, %v", asked, err)
+	}
+
+	t.Chdir("../..") // where the source is
+	t.Setenv("PATH", dir)
+	if _, complaints := runBench(t, 1, "--only=^roundtrip$", "--floor=auto"); !strings.Contains(complaints, "nvcc") {
+		t.Errorf("without nvcc: %q", complaints)
+	}
+	t.Setenv("PATH", dir+":/usr/bin:/bin")
+	nvcc := "#!/bin/sh\n[ \"$4\" = " + floorSource + " ] && cp " + program + " \"$3\"\n"
+	if err := os.WriteFile(dir+"/nvcc", []byte(nvcc), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, _ := runBench(t, 0, "--only=^roundtrip$", "--floor=auto"); !strings.Contains(out, "1.23µs") {
+		t.Errorf("compiled: the table is\n%s", out)
+	}
+}
+
+// TestBenchMisuse: flags that make no sense, and a program that is not there.
+func TestBenchMisuse(t *testing.T) {
+	for _, args := range [][]string{{"--rounds=0"}, {"--largest=0"}, {"--only=("}, {"--floor=/nowhere/floor"}} {
+		if out, complaints := runBench(t, 1, args...); out != "" || complaints == "" {
+			t.Errorf("%v: %q, %q", args, out, complaints)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/hostlaunch/cuda/internal/testkernels"
+)
+
+// floorSource is the C++ program, in this repository.
+const floorSource = "internal/bench/floor/floor.cpp"
+
+// floor is the C++ program, running: it reads the name of a measurement and answers with nanoseconds. A nil floor measures nothing.
+type floor struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+	dir string // for its files
+}
+
+// startFloor starts the program that --floor names: "" is none, and "auto" is compiled first.
+func startFloor(program string, stderr io.Writer) (*floor, error) {
+	if program == "" {
+		return nil, nil
+	}
+	dir, err := os.MkdirTemp("", "hostlaunch")
+	if err != nil {
+		return nil, err
+	}
+	f := &floor{dir: dir}
+	if err := f.start(program, stderr); err != nil {
+		f.stop()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *floor) start(program string, stderr io.Writer) error {
+	ptx := filepath.Join(f.dir, "kernels.ptx")
+	if err := os.WriteFile(ptx, testkernels.PTX, 0o644); err != nil {
+		return err
+	}
+	if program == "auto" {
+		program = filepath.Join(f.dir, "floor")
+		if err := compileFloor(program, stderr); err != nil {
+			return err
+		}
+	}
+	cmd := exec.Command(program, ptx)
+	cmd.Stderr = stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	f.cmd, f.in, f.out = cmd, in, bufio.NewReader(out)
+	return nil
+}
+
+func compileFloor(program string, stderr io.Writer) error {
+	if _, err := os.Stat(floorSource); err != nil {
+		return fmt.Errorf("--floor=auto compiles %s, which is not here; run it in this repository, or compile it and give its path", floorSource)
+	}
+	nvcc, err := exec.LookPath("nvcc")
+	if err != nil {
+		return errors.New("--floor=auto needs nvcc of the CUDA toolkit on the PATH")
+	}
+	cmd := exec.Command(nvcc, "-O3", "-o", program, floorSource, "-lcuda")
+	cmd.Stdout, cmd.Stderr = stderr, stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("nvcc: %w", err)
+	}
+	return nil
+}
+
+// ask has the program measure m, if it can.
+func (f *floor) ask(m measurement) (ns float64, err error) {
+	if f == nil || !m.floored {
+		return 0, nil
+	}
+	if _, err := fmt.Fprintln(f.in, m.name); err != nil {
+		return 0, err
+	}
+	_, err = fmt.Fscanln(f.out, &ns)
+	return ns, err
+}
+
+// stop ends the program and removes its files.
+func (f *floor) stop() {
+	if f == nil {
+		return
+	}
+	if f.cmd != nil {
+		f.in.Close()
+		f.cmd.Wait()
+	}
+	os.RemoveAll(f.dir)
+}
