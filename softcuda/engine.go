@@ -1,6 +1,12 @@
 package softcuda
 
-import "github.com/hostlaunch/cuda/internal/driver"
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
 
 // op is one operation of a stream. It is ready when it is the first of its stream and nothing of other streams that it
 // waits for is left. There may be very many, so what few operations need stands behind extra.
@@ -23,6 +29,8 @@ type opExtra struct {
 	effect  func()    // done, with mu held, when it is
 	branch  *branch   // of a conditional node
 	clock   clock     // of a host function: what it is ordered behind
+	kernel  string    // of a kernel: its name, if somebody wants to know
+	step    *Step     // on a device with a Seed
 }
 
 // waiter is told when an operation is done.
@@ -73,6 +81,9 @@ func (m *machine) enqueue(s *stream, o *op) {
 		return
 	}
 	o.owner = s
+	if m.sched != nil {
+		m.sched.number(s, o)
+	}
 	s.orderLegacy(o)
 	m.track(s, o)
 	if s.last == nil {
@@ -100,6 +111,10 @@ func (m *machine) settle() {
 
 // start starts the first operation of s if it is ready and nobody is at it.
 func (m *machine) start(s *stream) {
+	if m.sched != nil {
+		m.sched.offer(s)
+		return
+	}
 	for !s.running && s.first != nil && s.first.waits == 0 {
 		kind := s.first.kind
 		if s.ctx.lost != driver.Success { // a node's, of a graph launched in another context: it is dropped
@@ -152,7 +167,7 @@ func (m *machine) conclude(o *op, r driver.Result) {
 		return
 	}
 	if x.record != nil {
-		x.record.complete(r)
+		x.record.complete(r, m.now())
 	}
 	if x.effect != nil {
 		x.effect()
@@ -245,7 +260,7 @@ func (m *machine) fail(c *context, r driver.Result) {
 	}
 	c.lost = r
 	c.dead.Store(true)
-	for s := range c.busy {
+	for _, s := range m.busyStreams(c) {
 		s.running = false
 		for o := s.first; o != nil; o = o.next {
 			m.conclude(o, r)
@@ -266,6 +281,16 @@ func (m *machine) fail(c *context, r driver.Result) {
 	}()
 }
 
+// busyStreams are the streams of c that have work; on a device with a Seed in the same order each time. mu is held.
+func (m *machine) busyStreams(c *context) []*stream {
+	list := slices.Collect(maps.Keys(c.busy))
+	if m.sched != nil {
+		slices.SortFunc(list, func(a, b *stream) int { return cmp.Compare(a.number, b.number) })
+		m.sched.drop(c)
+	}
+	return list
+}
+
 // wait unlocks mu and waits until o is done. mu is held; o may be nil.
 func (m *machine) wait(o *op) driver.Result {
 	if o == nil || o.done {
@@ -273,7 +298,8 @@ func (m *machine) wait(o *op) driver.Result {
 		return driver.Success
 	}
 	done := make(chan driver.Result, 1)
-	o.whenDone(func(r driver.Result) { done <- r })
+	o.whenDone(func(r driver.Result) { m.sched.arrived(); done <- r })
+	m.sched.expect(1)
 	m.unlock()
 	return <-done
 }
@@ -285,9 +311,10 @@ func (m *machine) waitAll(c *context, which func(*stream) bool) driver.Result {
 	for s := range c.busy {
 		if which(s) {
 			n++
-			s.last.whenDone(func(r driver.Result) { done <- r })
+			s.last.whenDone(func(r driver.Result) { m.sched.arrived(); done <- r })
 		}
 	}
+	m.sched.expect(n)
 	m.unlock()
 	result := driver.Success
 	for range n {

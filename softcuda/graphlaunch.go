@@ -131,9 +131,10 @@ func (l *launching) first(n *execNode, lane *stream) *op {
 	case n.typ == driver.NodeConditional:
 		return l.branch(n)
 	}
-	o := &op{kind: n.act.kind, work: n.act.work, data: n.act.data}
+	o := &op{kind: n.act.kind, node: uint8(n.typ), work: n.act.work, data: n.act.data}
 	switch n.typ {
 	case driver.NodeKernel:
+		l.m.named(o, n.act.call)
 		if len(l.conds) > 0 {
 			o.work = n.act.call.within(l.conds)
 		}
@@ -164,7 +165,7 @@ func (l *launching) rest(n *execNode, lane *stream, o *op) *op {
 }
 
 // again is a new operation that does what o does.
-func (o *op) again() *op { return &op{kind: o.kind, work: o.work} }
+func (o *op) again() *op { return &op{kind: o.kind, node: o.node, work: o.work} }
 
 // within is k run as part of a graph that has conditionals.
 func (k *kernelCall) within(conds map[driver.ConditionalHandle]*condValue) func() driver.Result {

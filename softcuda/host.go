@@ -115,6 +115,10 @@ func (m *machine) queueCall(s *stream) {
 
 // serveCalls has a goroutine serve what is due in c. mu is held.
 func (m *machine) serveCalls(c *context) {
+	if m.sched != nil {
+		m.sched.offerFailed(c)
+		return
+	}
 	if !c.host.served && (c.host.first != nil || len(c.host.failed) > 0) {
 		c.host.served = true
 		m.workers.Add(1)

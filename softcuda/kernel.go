@@ -44,7 +44,7 @@ func (l *Launch) Threads() int {
 }
 
 // Now is the device's clock in nanoseconds, as %globaltimer is on hardware. Under synctest it is virtual.
-func (l *Launch) Now() uint64 { return uint64(now().UnixNano()) }
+func (l *Launch) Now() uint64 { return uint64(l.m.now().UnixNano()) }
 
 // Arg is argument i of the launch, from 0, as a T of the same size. An i or a T that does not fit is a mistake in the Kernel,
 // and panics.
@@ -137,9 +137,18 @@ func (m *machine) LaunchKernel(ctx driver.Context, f driver.Function, l *driver.
 	case s.capture != nil:
 		m.add(s, &graphNode{typ: driver.NodeKernel, act: call.action()})
 	default:
-		m.enqueue(s, &op{kind: opWork, work: call.run})
+		o := &op{kind: opWork, work: call.run}
+		m.named(o, call)
+		m.enqueue(s, o)
 	}
 	return "", driver.Success
+}
+
+// named notes the name of a kernel that o runs, where somebody wants to know. mu is held.
+func (m *machine) named(o *op, call *kernelCall) {
+	if m.sched != nil {
+		o.more().kernel = call.launch.Kernel
+	}
 }
 
 // kernelCall is a launch of a kernel that has been looked at, and the Go function that stands for the kernel.

@@ -16,6 +16,7 @@ import (
 // mu is free again (notifications) is put on calls, which unlock runs.
 type machine struct {
 	kernels Kernels
+	sched   *schedule // nil without a Seed
 	up      driver.Upcalls
 	workers sync.WaitGroup // goroutines of the engine
 
@@ -95,6 +96,9 @@ func newMachine(o Options) *machine {
 		modes:     map[uint64]driver.CaptureMode{},
 		handles:   0xff, // clear of the special stream handles
 	}
+	if o.Seed != 0 || o.script != nil {
+		m.sched = newSchedule(m, o)
+	}
 	if o.Devices == 0 {
 		o.Devices = 1
 	}
@@ -127,9 +131,16 @@ func (m *machine) Shut() { m.workers.Wait() }
 func (m *machine) unlock() {
 	calls := m.calls
 	m.calls = nil
+	var steps *grant
+	if m.sched != nil {
+		steps = m.sched.grant()
+	}
 	m.mu.Unlock()
 	for _, call := range calls {
 		call()
+	}
+	if steps != nil {
+		<-steps.done
 	}
 }
 
@@ -273,4 +284,10 @@ func (m *machine) CtxSynchronize(raw driver.Context) driver.Result {
 }
 
 // now is the device's clock. Under synctest it is virtual.
-func now() time.Time { return time.Now() }
+func (m *machine) now() time.Time {
+	t := time.Now()
+	if m.sched != nil {
+		t = t.Add(time.Duration(m.sched.costs.past.Load()))
+	}
+	return t
+}

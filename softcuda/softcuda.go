@@ -25,8 +25,17 @@ type Options struct {
 	// may use it is active: cuda.ManagedBuffer.HostAccess tells then (CONTRACT HL-19, HL-20). It costs some time for each
 	// operation. Without it the host may touch managed memory at any time, as on most GPUs under Linux.
 	NoConcurrentManagedAccess bool
+	// Seed makes the device choose all that hardware leaves open (which stream goes on next, which host function comes first, how
+	// soon a call's work begins, when an event is seen to be complete, how long things take) by this number, one operation at a
+	// time: the same number gives the same schedule, if the program's own goroutines are ordered by the library, or stand in
+	// a testing/synctest bubble. 0 is a fast device, whose streams run beside each other. See Explore.
+	Seed uint64
+	// Trace notes what a device with a Seed does.
+	Trace *Trace
 	// Kernels are the Go functions that stand for kernels, by the kernels' names.
 	Kernels Kernels
+
+	script *script // choices of a schedule: see Explore
 }
 
 const (

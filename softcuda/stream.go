@@ -19,6 +19,7 @@ type stream struct {
 	attached    bool     // managed memory has been attached to it
 	history     *history // if the machine is tracked
 	inner       bool     // of a conditional's body: activity.go counts the conditional instead
+	number      uint64   // of the streams that had operations, on a device with a Seed
 	fenced      *op      // the legacy stream's operation that this stream's operations already wait for
 
 	capture *capture     // that what is queued goes to
@@ -126,6 +127,7 @@ func (m *machine) StreamQuery(ctx driver.Context, raw driver.Stream) driver.Resu
 		r = m.observable(s)
 	}
 	if r == driver.Success && s.busy() {
+		m.sched.poll()
 		return driver.ErrorNotReady
 	}
 	if r == driver.Success {
