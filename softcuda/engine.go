@@ -206,7 +206,7 @@ func (m *machine) work(s *stream) {
 // step does the device operation at the head of s and reports whether the next one is to follow at once. mu is held, but not
 // during the operation.
 func (m *machine) step(s *stream) bool {
-	do := s.first.work
+	do := m.faults.operation(s.first, s.first.work)
 	s.ctx.executing++
 	m.unlock()
 	r := do()

@@ -185,6 +185,10 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 		m.callbackTurn(t, o.data, driver.Success)
 		return true
 	}
+	if m.faults != nil {
+		m.delayedTurn(t)
+		return true
+	}
 	if work := t.s.first.work; work != nil {
 		t.call, t.n = func(uint64) { work() }, 1
 		return true
@@ -201,6 +205,18 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 		}
 	}
 	return true
+}
+
+// delayedTurn is a turn of one function, which a fault may delay.
+func (m *machine) delayedTurn(t *callTurn) {
+	o := t.s.first
+	t.data[0], t.n = o.data, 1
+	call := m.up.HostFunc
+	if work := o.work; work != nil {
+		call = func(uint64) { work() }
+	}
+	do := m.faults.operation(o, func() driver.Result { call(o.data); return driver.Success })
+	t.call = func(uint64) { do() }
 }
 
 // failedTurn takes the next callback of a context that has failed.

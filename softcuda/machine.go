@@ -17,6 +17,7 @@ import (
 type machine struct {
 	kernels Kernels
 	sched   *schedule // nil without a Seed
+	faults  *Faults   // nil without any
 	up      driver.Upcalls
 	workers sync.WaitGroup // goroutines of the engine
 
@@ -77,6 +78,7 @@ type context struct {
 func newMachine(o Options) *machine {
 	m := &machine{
 		kernels:   maps.Clone(o.Kernels),
+		faults:    o.Faults,
 		contexts:  map[driver.Context]*context{},
 		streams:   map[driver.Stream]*stream{},
 		events:    map[driver.Event]*event{},

@@ -342,7 +342,7 @@ func (d *schedule) advance(s *stream) {
 	case opBranch:
 		d.m.branchAt(s)
 	case opWork:
-		d.send(&errand{of: s, o: o, c: s.ctx, do: o.work})
+		d.send(&errand{of: s, o: o, c: s.ctx, do: d.m.faults.operation(o, o.work)})
 	case opHost:
 		d.send(&errand{of: s, o: o, c: s.ctx, host: true, do: d.hostFunction(o)})
 	case opCallback:
@@ -367,10 +367,10 @@ func (d *schedule) hostFunction(o *op) func() driver.Result {
 	if o.work != nil {
 		call = func(uint64) { o.work() }
 	}
-	return func() driver.Result {
+	return d.m.faults.operation(o, func() driver.Result {
 		callHost(call, o.data)
 		return driver.Success
-	}
+	})
 }
 
 func (d *schedule) callback(data uint64, r driver.Result) func() driver.Result {

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/hostlaunch/cuda"
-	"github.com/hostlaunch/cuda/internal/cudatest"
 	"github.com/hostlaunch/cuda/internal/modeltest"
-	"github.com/hostlaunch/cuda/internal/nativetest"
 	"github.com/hostlaunch/cuda/internal/testkernels"
 	"github.com/hostlaunch/cuda/softcuda"
 )
@@ -141,30 +139,7 @@ func TestModelSeeded(t *testing.T) {
 			return softcuda.New(softcuda.Options{Seed: seed, Kernels: testkernels.Twins()}, opts...), nil
 		},
 		PTX:      testkernels.PTX,
-		Programs: 100,
+		Programs: 500,
 		Workers:  1,
-	})
-}
-
-// TestConformanceSeeded runs the conformance suite on devices with a seed.
-func TestConformanceSeeded(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes a minute")
-	}
-	cudatest.Run(t, cudatest.Config{
-		Open: func(opts ...cuda.Option) (*cuda.Driver, error) {
-			return softcuda.New(softcuda.Options{Seed: 1, Devices: 2, Kernels: testkernels.Twins()}, opts...), nil
-		},
-		OpenChecked: func(opts ...cuda.Option) (*cuda.Driver, error) {
-			return softcuda.New(softcuda.Options{Seed: 1, Devices: 2, Kernels: testkernels.Twins(), NoConcurrentManagedAccess: true}, opts...), nil
-		},
-		OpenSpin: func(opts ...cuda.Option) (*cuda.Driver, error) {
-			return softcuda.NewSpinning(softcuda.Options{Seed: 1, Devices: 2, Kernels: testkernels.Twins()}, opts...)
-		},
-		PTX:            testkernels.PTX,
-		ConditionalPTX: testkernels.ConditionalPTX,
-		Native:         func(name string) cuda.NativeFunc { return cuda.NativeFunc(nativetest.ByName(name)) },
-		Noted:          nativetest.Noted,
-		Test:           "TestConformanceSeeded",
 	})
 }

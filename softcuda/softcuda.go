@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/hostlaunch/cuda"
+	"github.com/hostlaunch/cuda/internal/driver"
 )
 
 // Options configure a software driver. The zero value is one device without kernels.
@@ -32,6 +33,8 @@ type Options struct {
 	Seed uint64
 	// Trace notes what a device with a Seed does.
 	Trace *Trace
+	// Faults are what goes wrong on demand. They belong to this driver only.
+	Faults *Faults
 	// Kernels are the Go functions that stand for kernels, by the kernels' names.
 	Kernels Kernels
 
@@ -46,9 +49,19 @@ const (
 
 // New makes a software driver. Unlike opening the NVIDIA driver this cannot fail.
 func New(o Options, opts ...cuda.Option) *cuda.Driver {
-	d, err := cuda.NewDriver(newMachine(o), opts...)
+	d, err := cuda.NewDriver(newDriver(o), opts...)
 	if err != nil {
 		panic(fmt.Sprintf("softcuda: %v", err)) // a machine always answers
 	}
 	return d
+}
+
+// newDriver is a machine, behind what o wants between it and the library.
+func newDriver(o Options) driver.Driver {
+	m := newMachine(o)
+	if o.Faults == nil {
+		return m
+	}
+	o.Faults.bind(m, o.Seed)
+	return injecting{m, o.Faults}
 }

@@ -69,7 +69,7 @@ func (t *Trace) String() string {
 func (o *op) what() string {
 	switch o.kind {
 	case opHost:
-		return "host function"
+		return opHostText
 	case opCallback:
 		return "callback"
 	case opHold:
@@ -118,3 +118,5 @@ func ofLibrary(f runtime.Frame) bool {
 	}
 	return strings.HasPrefix(rest, ".") || strings.HasPrefix(rest, "/softcuda.") || strings.HasPrefix(rest, "/internal/hostfn.") || strings.HasPrefix(rest, "/internal/native.")
 }
+
+const opHostText = "host function"
