@@ -31,6 +31,9 @@ type opExtra struct {
 	clock   clock     // of a host function: what it is ordered behind
 	kernel  string    // of a kernel: its name, if somebody wants to know
 	step    *Step     // on a device with a Seed
+	touches []touch   // what it does with memory, kernels aside, if there is a checker
+	word    *byte     // of a memory operation, if there is a checker
+	actor   *actor    // it, for the checker
 }
 
 // waiter is told when an operation is done.
@@ -155,6 +158,7 @@ func (m *machine) finish(s *stream) {
 	o.next = nil
 	if o.kind == opHost || o.kind == opCallback {
 		s.hostsRun++
+		m.checker.saw(s, tick{host: s.hostsRun})
 	}
 	m.conclude(o, s.ctx.lost)
 }
@@ -162,6 +166,7 @@ func (m *machine) finish(s *stream) {
 // conclude marks o as done with r and tells whoever waits for it.
 func (m *machine) conclude(o *op, r driver.Result) {
 	o.done = true
+	m.checker.ended(o)
 	x := o.extra
 	if x == nil {
 		return
@@ -207,6 +212,7 @@ func (m *machine) work(s *stream) {
 // during the operation.
 func (m *machine) step(s *stream) bool {
 	do := m.faults.operation(s.first, s.first.work)
+	m.checker.begins(s.first)
 	s.ctx.executing++
 	m.unlock()
 	r := do()

@@ -183,9 +183,10 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	}
 	if o := t.s.first; o.kind == opCallback {
 		m.callbackTurn(t, o.data, driver.Success)
+		t.call = m.known(o, t.call)
 		return true
 	}
-	if m.faults != nil {
+	if m.faults != nil || m.checker != nil {
 		m.delayedTurn(t)
 		return true
 	}
@@ -207,7 +208,7 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	return true
 }
 
-// delayedTurn is a turn of one function, which a fault may delay.
+// delayedTurn is a turn of one function, which a fault may delay, and which the checker knows while it runs.
 func (m *machine) delayedTurn(t *callTurn) {
 	o := t.s.first
 	t.data[0], t.n = o.data, 1
@@ -216,7 +217,7 @@ func (m *machine) delayedTurn(t *callTurn) {
 		call = func(uint64) { work() }
 	}
 	do := m.faults.operation(o, func() driver.Result { call(o.data); return driver.Success })
-	t.call = func(uint64) { do() }
+	t.call = m.known(o, func(uint64) { do() })
 }
 
 // failedTurn takes the next callback of a context that has failed.

@@ -36,6 +36,7 @@ type Launch struct {
 	params  []byte
 	offsets []uint32
 	conds   map[driver.ConditionalHandle]*condValue // of the graph that it is a node of
+	op      *op                                     // that it is a run of, if there is a checker
 }
 
 // Threads is how many threads the launch has.
@@ -72,11 +73,17 @@ func Slice[T any](l *Launch, i, n int) []T {
 	size := int(unsafe.Sizeof(zero))
 	l.m.mu.Lock()
 	data := l.m.reach(driver.DevicePtr(p))
-	l.m.unlock()
 	if n < 0 {
 		n = len(data) / size
 	}
-	if n*size > len(data) || len(data) == 0 {
+	fits := n*size <= len(data) && len(data) > 0
+	if l.op != nil && fits {
+		l.touched(i, data[:n*size])
+	} else if l.op != nil {
+		l.m.checker.stray(l, driver.DevicePtr(p))
+	}
+	l.m.unlock()
+	if !fits {
 		panic(strayAddress{l.Kernel, i, p})
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), n)
@@ -139,6 +146,9 @@ func (m *machine) LaunchKernel(ctx driver.Context, f driver.Function, l *driver.
 	default:
 		o := &op{kind: opWork, work: call.run}
 		m.named(o, call)
+		if m.checker != nil {
+			o.work = call.within(nil, o)
+		}
 		m.enqueue(s, o)
 	}
 	return "", driver.Success
@@ -146,7 +156,7 @@ func (m *machine) LaunchKernel(ctx driver.Context, f driver.Function, l *driver.
 
 // named notes the name of a kernel that o runs, where somebody wants to know. mu is held.
 func (m *machine) named(o *op, call *kernelCall) {
-	if m.sched != nil || m.faults != nil {
+	if m.sched != nil || m.faults != nil || m.checker != nil {
 		o.more().kernel = call.launch.Kernel
 	}
 }

@@ -18,6 +18,7 @@ type machine struct {
 	kernels Kernels
 	sched   *schedule // nil without a Seed
 	faults  *Faults   // nil without any
+	checker *checker  // nil without a Check
 	up      driver.Upcalls
 	workers sync.WaitGroup // goroutines of the engine
 
@@ -46,7 +47,10 @@ type machine struct {
 	managed    map[driver.DevicePtr]*managed
 	greens     map[driver.GreenContext]*green
 	descs      map[driver.ResourceDesc]driver.DevResource
-	tracked    bool                 // devices lack concurrent managed access: see activity.go
+	touching   []touch              // by what is about to be queued, if there is a checker
+	arguments  map[string][]ArgKind // of kernels
+	exclusive  bool                 // devices lack concurrent managed access
+	tracked    bool                 // they do, or there is a checker: see activity.go
 	unseen     map[*stream]struct{} // tracked streams with device work that the host has not seen
 }
 
@@ -85,7 +89,9 @@ func newMachine(o Options) *machine {
 		modules:   map[driver.Module]*module{},
 		functions: map[driver.Function]*function{},
 		managed:   map[driver.DevicePtr]*managed{},
-		tracked:   o.NoConcurrentManagedAccess,
+		exclusive: o.NoConcurrentManagedAccess,
+		tracked:   o.NoConcurrentManagedAccess || o.Check != nil,
+		arguments: maps.Clone(o.Arguments),
 		unseen:    map[*stream]struct{}{},
 		greens:    map[driver.GreenContext]*green{},
 		descs:     map[driver.ResourceDesc]driver.DevResource{},
@@ -100,6 +106,9 @@ func newMachine(o Options) *machine {
 	}
 	if o.Seed != 0 || o.script != nil {
 		m.sched = newSchedule(m, o)
+	}
+	if o.Check != nil {
+		o.Check.bind(m)
 	}
 	if o.Devices == 0 {
 		o.Devices = 1
@@ -199,7 +208,7 @@ func (m *machine) DeviceGetAttribute(attr int32, i driver.Device) (int, driver.R
 		return 0, r
 	}
 	if attr == driver.AttrConcurrentManagedAccess {
-		if m.tracked {
+		if m.exclusive {
 			return 0, driver.Success
 		}
 		return 1, driver.Success

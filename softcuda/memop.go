@@ -74,6 +74,10 @@ func (m *machine) newMemOps(list []driver.MemOp) ([]*op, driver.Result) {
 		if ops[i], r = m.newMemOp(o); r != driver.Success {
 			return nil, r
 		}
+		if m.checker != nil && ops[i].kind != opMark {
+			w, _ := m.word(o)
+			ops[i].more().word = unsafe.SliceData(w)
+		}
 	}
 	return ops, driver.Success
 }

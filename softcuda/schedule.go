@@ -317,7 +317,7 @@ func (d *schedule) take(c candidate) {
 	case c.c != nil:
 		data := c.c.host.failed[0]
 		c.c.host.failed = c.c.host.failed[1:]
-		d.send(&errand{c: c.c, host: true, do: d.callback(data, c.c.lost)})
+		d.send(&errand{c: c.c, host: true, do: d.callback(nil, data, c.c.lost)})
 	default:
 		d.ready = slices.DeleteFunc(d.ready, func(s *stream) bool { return s == c.of })
 		d.advance(c.of)
@@ -342,11 +342,12 @@ func (d *schedule) advance(s *stream) {
 	case opBranch:
 		d.m.branchAt(s)
 	case opWork:
+		d.m.checker.begins(o)
 		d.send(&errand{of: s, o: o, c: s.ctx, do: d.m.faults.operation(o, o.work)})
 	case opHost:
 		d.send(&errand{of: s, o: o, c: s.ctx, host: true, do: d.hostFunction(o)})
 	case opCallback:
-		d.send(&errand{of: s, o: o, c: s.ctx, host: true, do: d.callback(o.data, driver.Success)})
+		d.send(&errand{of: s, o: o, c: s.ctx, host: true, do: d.callback(o, o.data, driver.Success)})
 	}
 }
 
@@ -367,15 +368,17 @@ func (d *schedule) hostFunction(o *op) func() driver.Result {
 	if o.work != nil {
 		call = func(uint64) { o.work() }
 	}
+	call = d.m.known(o, call)
 	return d.m.faults.operation(o, func() driver.Result {
 		callHost(call, o.data)
 		return driver.Success
 	})
 }
 
-func (d *schedule) callback(data uint64, r driver.Result) func() driver.Result {
+func (d *schedule) callback(o *op, data uint64, r driver.Result) func() driver.Result {
+	call := d.m.known(o, func(data uint64) { d.m.up.Callback(data, r) })
 	return func() driver.Result {
-		callHost(func(data uint64) { d.m.up.Callback(data, r) }, data)
+		callHost(call, data)
 		return driver.Success
 	}
 }

@@ -35,6 +35,11 @@ type Options struct {
 	Trace *Trace
 	// Faults are what goes wrong on demand. They belong to this driver only.
 	Faults *Faults
+	// Check looks for accesses to the same bytes that nothing orders. It costs time and memory for each operation.
+	Check *Check
+	// Arguments say what kernels do with the memory that their arguments point to, by the kernels' names, for Check. What is not said is
+	// InOut.
+	Arguments map[string][]ArgKind
 	// Kernels are the Go functions that stand for kernels, by the kernels' names.
 	Kernels Kernels
 

@@ -94,19 +94,26 @@ const modulePath = "github.com/hostlaunch/cuda"
 
 // callSite is the file and line of the program's call into the library; empty on a goroutine of the library.
 func callSite() string {
+	site, _ := callOf()
+	return site
+}
+
+// callOf is the program's call into the library: where it is, and which function it calls.
+func callOf() (site, function string) {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
 	for {
 		f, more := frames.Next()
 		if f.Function != "" && !ofLibrary(f) {
 			if strings.HasPrefix(f.Function, "runtime.") {
-				return ""
+				return "", ""
 			}
-			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line)
+			return fmt.Sprintf("%s:%d", filepath.Base(f.File), f.Line), function
 		}
 		if !more {
-			return ""
+			return "", ""
 		}
+		function = f.Function
 	}
 }
 
