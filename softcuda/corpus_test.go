@@ -130,7 +130,11 @@ func (p program) reports(t *testing.T, seed uint64) []softcuda.Report {
 func TestCorpusWrong(t *testing.T) {
 	for _, p := range wrongPrograms {
 		t.Run(p.name, func(t *testing.T) {
-			for seed := range uint64(8) {
+			first := uint64(0)
+			if raceDetector {
+				first = 1 // a device without a seed does both at the same time, which the race detector tells too
+			}
+			for seed := first; seed < 8; seed++ {
 				list := p.reports(t, seed)
 				if len(list) != 1 || !strings.Contains(list[0].First, p.first) || !strings.Contains(list[0].Second, p.second) || !strings.Contains(list[0].First, "corpus_test.go:") {
 					t.Errorf("seed %d: want %q and %q, got %v", seed, p.first, p.second, list)
