@@ -197,7 +197,7 @@ func (k *checker) comes(s *stream, o *op, own tick) {
 	}
 	k.numbered++
 	a := &actor{s: s, tick: own, clock: maps.Clone(s.history.clock), sees: k.sees, number: k.numbered, kind: o.kind, what: o.what(), site: callSite()}
-	x := o.more()
+	x := o.note()
 	x.actor = a
 	switch o.kind {
 	case opMark:
@@ -217,15 +217,15 @@ func (k *checker) comes(s *stream, o *op, own tick) {
 
 // begins notes that o is about to be done. mu is held.
 func (k *checker) begins(o *op) {
-	if k == nil || o.extra == nil || o.extra.actor == nil {
+	if k == nil || o.notes().actor == nil {
 		return
 	}
 	k.lookAt(o)
-	for _, t := range o.extra.touches {
-		k.access(o.extra.actor, t)
+	for _, t := range o.notes().touches {
+		k.access(o.notes().actor, t)
 	}
-	if o.extra.word != nil && o.kind == opWork {
-		k.flags = append(k.flags, flag{at: o.extra.word, by: o.extra.actor})
+	if o.notes().word != nil && o.kind == opWork {
+		k.flags = append(k.flags, flag{at: o.notes().word, by: o.notes().actor})
 	}
 }
 

@@ -92,8 +92,8 @@ func (k *checker) stray(l *Launch, p driver.DevicePtr) {
 	}
 	if site, ok := k.freed[p]; ok {
 		first := "kernel " + l.Kernel
-		if l.op != nil && l.op.extra != nil && l.op.extra.actor != nil {
-			first = l.op.extra.actor.String()
+		if l.op != nil && l.op.notes().actor != nil {
+			first = l.op.notes().actor.String()
 		}
 		k.out.report(Report{Kind: "use after free", First: fmt.Sprintf("%s uses memory that was freed at %s", first, site), Advice: "free it when nothing that uses it can be launched any more"})
 	}
@@ -113,7 +113,7 @@ func (k *checker) watch(o *op, a *actor) {
 	if a.site == "" || o.kind != opWork {
 		return
 	}
-	for _, t := range o.extra.touches {
+	for _, t := range o.notes().touches {
 		if t.host && !t.write && len(t.data) <= mostWatched && !k.writable(t.data) {
 			k.watches = append(k.watches, &watch{a, t.data, maphash.Bytes(k.seed, t.data)})
 		}
@@ -123,10 +123,10 @@ func (k *checker) watch(o *op, a *actor) {
 // writable reports whether an operation that is not done may write to host memory.
 func (k *checker) writable(data []byte) bool {
 	for o, a := range k.live {
-		if a.kind != opWork || o.extra == nil || o.extra.kernel != "" {
+		if a.kind != opWork || o.notes().kernel != "" {
 			return true
 		}
-		for _, t := range o.extra.touches {
+		for _, t := range o.notes().touches {
 			if t.write && overlap(t.data, data) {
 				return true
 			}
@@ -138,7 +138,7 @@ func (k *checker) writable(data []byte) bool {
 // lookAt looks at what o reads, before it does. mu is held.
 func (k *checker) lookAt(o *op) {
 	for _, w := range k.watches {
-		if w.by == o.extra.actor {
+		if w.by == o.notes().actor {
 			k.look(w)
 		}
 	}
@@ -186,14 +186,14 @@ const (
 // touched notes that the kernel of l reaches memory by argument i. mu is held.
 func (l *Launch) touched(i int, data []byte) {
 	k := l.m.checker
-	if k == nil || l.op == nil || l.op.extra == nil || l.op.extra.actor == nil {
+	if k == nil || l.op == nil || l.op.notes().actor == nil {
 		return
 	}
 	kind := InOut
 	if kinds := l.m.arguments[l.Kernel]; i < len(kinds) {
 		kind = kinds[i]
 	}
-	k.access(l.op.extra.actor, touch{data: data, write: kind != In, read: kind == In, atomic: kind == Atomic})
+	k.access(l.op.notes().actor, touch{data: data, write: kind != In, read: kind == In, atomic: kind == Atomic})
 }
 
 // touch notes for the operation that is about to be queued that it reads or writes memory. mu is held.
@@ -217,12 +217,20 @@ func (m *machine) takeTouches() []touch {
 	return list
 }
 
+// nodeTouches is takeTouches for a node of a graph; nil if there are none.
+func (m *machine) nodeTouches() *[]touch {
+	if list := m.takeTouches(); list != nil {
+		return &list
+	}
+	return nil
+}
+
 // known is call, a run of the host function o, which the checker knows by its goroutine while it runs.
 func (m *machine) known(o *op, call func(uint64)) func(uint64) {
 	if m.checker == nil || o == nil || o.extra == nil {
 		return call
 	}
-	who := o.extra.actor
+	who := o.notes().actor
 	return func(data uint64) {
 		id := goroutineID()
 		m.mu.Lock()

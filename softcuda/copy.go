@@ -30,7 +30,7 @@ func (m *machine) queueWorkAs(typ driver.NodeType, ctx driver.Context, onto driv
 		return driver.Success
 	}}
 	if touches != nil {
-		o.more().touches = touches
+		o.note().touches = touches
 	}
 	m.enqueue(s, o)
 	return driver.Success

@@ -29,11 +29,35 @@ type opExtra struct {
 	effect  func()    // done, with mu held, when it is
 	branch  *branch   // of a conditional node
 	clock   clock     // of a host function: what it is ordered behind
-	kernel  string    // of a kernel: its name, if somebody wants to know
-	step    *Step     // on a device with a Seed
-	touches []touch   // what it does with memory, kernels aside, if there is a checker
-	word    *byte     // of a memory operation, if there is a checker
-	actor   *actor    // it, for the checker
+	notes   *notes    // for a schedule, faults or a checker
+}
+
+// notes are what only a schedule, faults or a checker need of an operation.
+type notes struct {
+	kernel  string  // of a kernel: its name
+	step    *Step   // on a device with a Seed
+	touches []touch // what it does with memory, kernels aside
+	word    *byte   // of a memory operation
+	actor   *actor  // it, for the checker
+}
+
+var noNotes notes // of operations without
+
+// notes are those of o, to be read.
+func (o *op) notes() *notes {
+	if o.extra == nil || o.extra.notes == nil {
+		return &noNotes
+	}
+	return o.extra.notes
+}
+
+// note gives the notes of o, to be written to.
+func (o *op) note() *notes {
+	x := o.more()
+	if x.notes == nil {
+		x.notes = new(notes)
+	}
+	return x.notes
 }
 
 // waiter is told when an operation is done.

@@ -47,8 +47,8 @@ func newNode(o *op) *graphNode {
 	}
 	flat := typ == driver.NodeMemcpy || typ == driver.NodeMemset
 	act := &action{kind: o.kind, work: o.work, data: o.data, flat: flat}
-	if o.extra != nil {
-		act.touches = o.extra.touches
+	if list := o.notes().touches; list != nil {
+		act.touches = &list
 	}
 	return &graphNode{typ: typ, act: act}
 }

@@ -105,7 +105,7 @@ func (m *machine) copyAction(c *driver.Memcpy3D) (*action, driver.Result) {
 		to.each(func(y, z uintptr) { copy(to.row(y, z), from.row(y, z)) })
 		return driver.Success
 	}
-	return &action{kind: opWork, work: work, flat: c.Height == 1 && c.Depth == 1, ends: [2]place{a, b}, form: *c, touches: m.takeTouches()}, r
+	return &action{kind: opWork, work: work, flat: c.Height == 1 && c.Depth == 1, ends: [2]place{a, b}, form: *c, touches: m.nodeTouches()}, r
 }
 
 // memsetAction makes the action of a memset node.
@@ -138,5 +138,5 @@ func (m *machine) memsetAction(s *driver.Memset) (*action, driver.Result) {
 		b.each(func(y, z uintptr) { fill(b.row(y, z), element) })
 		return driver.Success
 	}
-	return &action{kind: opWork, work: work, flat: s.Height == 1, ends: [2]place{{driver.MemoryDevice, deviceOf(s.Dst)}}, form: *s, touches: m.takeTouches()}, r
+	return &action{kind: opWork, work: work, flat: s.Height == 1, ends: [2]place{{driver.MemoryDevice, deviceOf(s.Dst)}}, form: *s, touches: m.nodeTouches()}, r
 }

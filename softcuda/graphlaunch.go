@@ -141,7 +141,7 @@ func (l *launching) first(n *execNode, lane *stream) *op {
 	}
 	o := &op{kind: n.act.kind, node: uint8(n.typ), work: n.act.work, data: n.act.data}
 	if n.act.touches != nil {
-		o.more().touches = n.act.touches
+		o.note().touches = *n.act.touches
 	}
 	switch n.typ {
 	case driver.NodeKernel:
@@ -178,8 +178,8 @@ func (l *launching) rest(n *execNode, lane *stream, o *op) *op {
 // again is a new operation that does what o does.
 func (o *op) again() *op {
 	again := &op{kind: o.kind, node: o.node, work: o.work}
-	if o.extra != nil {
-		again.more().word = o.extra.word
+	if w := o.notes().word; w != nil {
+		again.note().word = w
 	}
 	return again
 }

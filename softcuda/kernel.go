@@ -157,7 +157,7 @@ func (m *machine) LaunchKernel(ctx driver.Context, f driver.Function, l *driver.
 // named notes the name of a kernel that o runs, where somebody wants to know. mu is held.
 func (m *machine) named(o *op, call *kernelCall) {
 	if m.sched != nil || m.faults != nil || m.checker != nil {
-		o.more().kernel = call.launch.Kernel
+		o.note().kernel = call.launch.Kernel
 	}
 }
 

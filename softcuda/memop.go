@@ -76,7 +76,7 @@ func (m *machine) newMemOps(list []driver.MemOp) ([]*op, driver.Result) {
 		}
 		if m.checker != nil && ops[i].kind != opMark {
 			w, _ := m.word(o)
-			ops[i].more().word = unsafe.SliceData(w)
+			ops[i].note().word = unsafe.SliceData(w)
 		}
 	}
 	return ops, driver.Success

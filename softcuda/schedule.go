@@ -82,7 +82,7 @@ func (d *schedule) number(s *stream, o *op) {
 	d.numbered++
 	d.fresh = true
 	step := Step{Op: d.numbered, Stream: s.number, What: o.what(), Site: callSite()}
-	o.more().step = &step
+	o.note().step = &step
 	queued := step
 	queued.Queued = true
 	d.trace.add(queued)
@@ -274,13 +274,13 @@ type candidate struct {
 func (d *schedule) candidates() (list []candidate) {
 	for _, s := range d.ready {
 		if d.due(s) {
-			list = append(list, candidate{of: s, order: s.first.extra.step.Op})
+			list = append(list, candidate{of: s, order: s.first.notes().step.Op})
 		}
 	}
 	for _, e := range d.back {
 		at := candidate{back: e}
-		if e.o != nil && e.o.extra != nil {
-			at.order = e.o.extra.step.Op
+		if e.o != nil && e.o.notes().step != nil {
+			at.order = e.o.notes().step.Op
 		}
 		list = append(list, at)
 	}
@@ -331,7 +331,7 @@ func (d *schedule) take(c candidate) {
 // advance does the first operation of s.
 func (d *schedule) advance(s *stream) {
 	o, kind := s.first, s.first.kind
-	d.trace.add(*o.extra.step)
+	d.trace.add(*o.notes().step)
 	d.costs.pass(o)
 	if s.ctx.lost != driver.Success {
 		kind = opMark

@@ -82,8 +82,8 @@ func (o *op) what() string {
 		}
 		return "mark"
 	}
-	if o.extra != nil && o.extra.kernel != "" {
-		return "kernel " + o.extra.kernel
+	if o.notes().kernel != "" {
+		return "kernel " + o.notes().kernel
 	}
 	return map[driver.NodeType]string{
 		driver.NodeKernel: "kernel", driver.NodeMemcpy: "copy", driver.NodeMemset: "memset", driver.NodeBatchMemOp: "write-value",
