@@ -16,6 +16,9 @@ import (
 // events, host functions, graphs and waits, not by what has happened to come first; so one run finds what goes wrong once in a
 // thousand. The zero value is ready for use, for one driver. A nil *Check does nothing.
 //
+// It also reports device memory that is read before it is written, kernels that use memory which has been freed, and streams that wait
+// for each other's write-values for ever, once the program waits for one of them.
+//
 // It sees all copies and memsets, what kernels reach with Slice, and that host memory of a queued copy has changed. What else the
 // program does with pinned memory it must tell, with Reads and Writes. It takes the program's goroutines to be ordered among
 // themselves: the race detector is for those.
@@ -26,12 +29,13 @@ type Check struct {
 	known   map[string]bool
 }
 
-// Report is one thing that Check has found.
+// Report is one thing that Check has found. Streams go by their numbers, as cuda.Stream.ID gives them.
 type Report struct {
-	Kind   string // "unordered access", "uninitialised read", "use after free"
+	Kind   string // "unordered access", "uninitialised read", "use after free", "deadlock"
 	First  string // what was done or queued first, and where
 	Second string // what is not ordered with that; empty if it takes only one
 	Advice string // what is missing
+	DOT    string // a deadlock as a graph, for Graphviz
 }
 
 // String is the report in a line.

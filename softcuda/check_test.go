@@ -1,9 +1,14 @@
 package softcuda_test
 
 import (
+	"fmt"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+	"unsafe"
 
 	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/internal/modeltest"
@@ -15,6 +20,7 @@ import (
 func TestCheckSaysWhere(t *testing.T) {
 	l := newLab(t, 1)
 	defer l.drv.Close()
+	_, _, line, _ := runtime.Caller(0)
 	noErr(t, l.a.Memset(l.x, 1))
 	noErr(t, l.b.CopyBuffer(l.y, l.x))
 	l.sync(l.a)
@@ -25,7 +31,7 @@ func TestCheckSaysWhere(t *testing.T) {
 	}
 	for _, part := range []string{
 		"unordered access: memset of stream", "writes 64 bytes", "copy of stream", "reads 64 bytes",
-		"(check_test.go:18)", "(check_test.go:19)", "record an event behind the first",
+		fmt.Sprintf("(check_test.go:%d)", line+1), fmt.Sprintf("(check_test.go:%d)", line+2), "record an event behind the first",
 	} {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("%q is missing in %v", part, err)
@@ -110,4 +116,66 @@ func TestModelChecked(t *testing.T) {
 		}
 	}
 	t.Logf("%d drivers", len(checks))
+}
+
+// TestCheckDeadlock has two streams wait for words that each writes behind its wait.
+func TestCheckDeadlock(t *testing.T) {
+	for _, seed := range []uint64{0, 1} {
+		l := newLab(t, seed)
+		words := must(l.dev.AllocPinned(8))
+		one, two := words.Word(0), words.Word(4)
+		noErr(t, l.a.WaitValue32(one, cuda.ValueEQ, 1))
+		noErr(t, l.a.WriteValue32(two, 1))
+		noErr(t, l.b.WaitValue32(two, cuda.ValueEQ, 1))
+		noErr(t, l.b.WriteValue32(one, 1))
+		done := make(chan error)
+		go func() { done <- l.a.Sync() }()
+		for deadline := time.Now().Add(10 * time.Second); len(l.check.Reports()) == 0 && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		atomic.StoreUint32((*uint32)(unsafe.Pointer(&words.Bytes()[0])), 1) // which ends it
+		noErr(t, <-done)
+		list := l.check.Reports()
+		if len(list) != 1 || list[0].Kind != "deadlock" || strings.Count(list[0].First, "waits for the write-value") != 2 || strings.Count(list[0].DOT, "->") != 4 {
+			t.Errorf("seed %d: %+v", seed, list)
+		}
+		noErr(t, l.drv.Close())
+	}
+}
+
+// TestCheckNoDeadlock has the same ring, but the program sets it going from a third stream before it waits.
+func TestCheckNoDeadlock(t *testing.T) {
+	for seed := range uint64(8) {
+		l := newLab(t, seed)
+		words := must(l.dev.AllocPinned(8))
+		one, two := words.Word(0), words.Word(4)
+		noErr(t, l.a.WaitValue32(one, cuda.ValueEQ, 1))
+		noErr(t, l.a.WriteValue32(two, 1))
+		noErr(t, l.b.WaitValue32(two, cuda.ValueEQ, 1))
+		noErr(t, l.b.WriteValue32(one, 1))
+		noErr(t, l.c.WriteValue32(one, 1))
+		l.sync(l.a)
+		l.sync(l.b)
+		noErr(t, l.drv.Close())
+		if err := l.check.Err(); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// TestExploreChecked takes a report for a failure, in each run anew.
+func TestExploreChecked(t *testing.T) {
+	p, runs := &probe{}, 0
+	var faults softcuda.Faults
+	noErr(t, faults.Add(softcuda.Fault{Call: "EventCreate", Result: cuda.ErrUnknown}))
+	softcuda.ExploreWith(p, 5, softcuda.Explorer{Options: softcuda.Options{Check: new(softcuda.Check), Faults: &faults}, NoShrink: true}, func(p *probe, drv *cuda.Driver) {
+		runs++
+		if _, err := must(drv.Device(0)).NewEvent(); err == nil {
+			t.Errorf("run %d has no fault", runs)
+		}
+		stagedTwice(drv, runs < 3)
+	})
+	if !p.failed || runs != 3 || !strings.Contains(strings.Join(p.log, "\n"), "seed 3 fails after 3 schedules") {
+		t.Errorf("%d runs: %s", runs, p.log)
+	}
 }

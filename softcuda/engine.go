@@ -330,6 +330,7 @@ func (m *machine) wait(o *op) driver.Result {
 	done := make(chan driver.Result, 1)
 	o.whenDone(func(r driver.Result) { m.sched.arrived(); done <- r })
 	m.sched.expect(1)
+	m.checker.deadlock()
 	m.unlock()
 	return <-done
 }
@@ -345,6 +346,7 @@ func (m *machine) waitAll(c *context, which func(*stream) bool) driver.Result {
 		}
 	}
 	m.sched.expect(n)
+	m.checker.deadlock()
 	m.unlock()
 	result := driver.Success
 	for range n {

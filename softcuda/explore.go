@@ -12,13 +12,14 @@ import (
 type Testing[T any] interface {
 	Helper()
 	Failed() bool
+	Errorf(format string, args ...any)
 	Logf(format string, args ...any)
 	Run(name string, f func(T)) bool
 }
 
 // Explorer is a test under many schedules, with options for its devices. See Explore.
 type Explorer struct {
-	Options  Options       // Seed is the first seed; 0 means 1. Trace and Seed are set for each run.
+	Options  Options       // Seed is the first seed; 0 means 1. Each run has a Seed, a Trace, a Check and Faults of its own, the latter two if given.
 	Open     []cuda.Option // for the Driver
 	NoShrink bool          // leave a failing schedule as it is
 }
@@ -35,7 +36,7 @@ func Explore[T Testing[T]](t T, n int, test func(t T, drv *cuda.Driver)) {
 	ExploreWith(t, n, Explorer{}, test)
 }
 
-// ExploreWith is Explore with options: for kernels, say.
+// ExploreWith is Explore with options: for kernels, say, or with a Check, whose reports are failures.
 func ExploreWith[T Testing[T]](t T, n int, e Explorer, test func(t T, drv *cuda.Driver)) {
 	t.Helper()
 	first := max(e.Options.Seed, 1)
@@ -72,9 +73,18 @@ func (e *exploration[T]) try(name string, list []int) (made []int, trace string,
 	o := e.Options
 	o.Trace = new(Trace)
 	o.script = &script{replay: list != nil, list: list}
+	if o.Check != nil {
+		o.Check = new(Check)
+	}
+	o.Faults = o.Faults.again()
 	ok = e.t.Run(name, func(t T) {
 		drv := New(o, e.Open...)
-		defer drv.Close()
+		defer func() {
+			drv.Close()
+			if err := o.Check.Err(); err != nil {
+				t.Errorf("%v", err)
+			}
+		}()
 		defer func() { trace = o.Trace.String() }()
 		e.test(t, drv)
 	})

@@ -23,6 +23,11 @@ func (p *probe) Logf(format string, args ...any) {
 	p.log = append(p.log, fmt.Sprintf(format, args...))
 }
 
+func (p *probe) Errorf(format string, args ...any) {
+	p.failed = true
+	p.Logf(format, args...)
+}
+
 func (p *probe) Run(name string, f func(*probe)) bool {
 	inner := &probe{}
 	done := make(chan struct{})

@@ -143,6 +143,20 @@ func (f *Faults) LoseDevice(i int, with cuda.Code) error {
 	return nil
 }
 
+// again are the same faults, for another driver.
+func (f *Faults) again() *Faults {
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	next := new(Faults)
+	for _, a := range f.list {
+		next.list = append(next.list, &armed{Fault: a.Fault})
+	}
+	return next
+}
+
 // bind makes f the faults of m.
 func (f *Faults) bind(m *machine, seed uint64) {
 	f.mu.Lock()
