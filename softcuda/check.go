@@ -114,7 +114,7 @@ func (c *Check) bind(m *machine) {
 	c.m, c.known = m, map[string]bool{}
 	m.checker = &checker{
 		out: c, sees: clock{}, inside: map[uint64]*actor{}, live: map[*op]*actor{},
-		written: map[*byte]*written{}, allocations: map[uintptr]string{}, freed: map[driver.DevicePtr]string{}, seed: maphash.MakeSeed(),
+		written: map[*byte]*written{}, allocations: map[uintptr]string{}, freed: map[driver.DevicePtr]string{}, sites: sites{}, seed: maphash.MakeSeed(),
 	}
 }
 
@@ -141,6 +141,7 @@ type checker struct {
 	written     map[*byte]*written // of device memory, by its beginning
 	allocations map[uintptr]string
 	freed       map[driver.DevicePtr]string
+	sites       sites
 	seed        maphash.Seed
 }
 
@@ -194,18 +195,19 @@ func (k *checker) comes(s *stream, o *op, own tick) {
 	if k == nil {
 		return
 	}
+	if o.kind == opMark {
+		return
+	}
 	if o.kind == opHost || o.kind == opCallback {
 		own.work = 0
 	} else {
 		own.host = 0
 	}
 	k.numbered++
-	a := &actor{s: s, tick: own, clock: maps.Clone(s.history.clock), sees: k.sees, number: k.numbered, kind: o.kind, what: o.what(), site: callSite()}
+	a := &actor{s: s, tick: own, clock: maps.Clone(s.history.clock), sees: k.sees, number: k.numbered, kind: o.kind, what: o.what(), site: k.sites.here()}
 	x := o.note()
 	x.actor = a
 	switch o.kind {
-	case opMark:
-		return
 	case opHold:
 		k.flags = append(k.flags, flag{at: x.word, wait: true, by: a})
 	case opHost, opCallback, opBranch:

@@ -34,6 +34,7 @@ type schedule struct {
 	wake     chan struct{} // closed to end the goroutine's sleep; nil while it is awake
 	numbered uint64        // operations
 	streams  uint64        // streams that had any
+	sites    sites
 	bubble   bool          // of testing/synctest
 	look     time.Duration // how long to sleep before the next look at wait-values
 }
@@ -70,7 +71,7 @@ type errand struct {
 
 func newSchedule(m *machine, o Options) *schedule {
 	inBubble := time.Now().Year() < 2009 // a bubble's clock begins with the year 2000
-	return &schedule{m: m, choices: newChoices(o), costs: costs{rng: newCosts(o.Seed)}, trace: o.Trace, bubble: inBubble}
+	return &schedule{m: m, choices: newChoices(o), costs: costs{rng: newCosts(o.Seed)}, trace: o.Trace, sites: sites{}, bubble: inBubble}
 }
 
 // number notes o, which is about to be queued on s.
@@ -81,7 +82,7 @@ func (d *schedule) number(s *stream, o *op) {
 	}
 	d.numbered++
 	d.fresh = true
-	step := Step{Op: d.numbered, Stream: s.number, What: o.what(), Site: callSite()}
+	step := Step{Op: d.numbered, Stream: s.number, What: o.what(), Site: d.sites.here()}
 	o.note().step = &step
 	queued := step
 	queued.Queued = true

@@ -98,6 +98,21 @@ func callSite() string {
 	return site
 }
 
+// sites remembers call sites by the stack, which is much faster to have than their names.
+type sites map[[24]uintptr]string
+
+// here is callSite.
+func (s sites) here() string {
+	var pcs [24]uintptr
+	runtime.Callers(3, pcs[:])
+	text, ok := s[pcs]
+	if !ok {
+		text = callSite()
+		s[pcs] = text
+	}
+	return text
+}
+
 // callOf is the program's call into the library: where it is, and which function it calls.
 func callOf() (site, function string) {
 	var pcs [32]uintptr
