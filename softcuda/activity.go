@@ -68,7 +68,7 @@ func (m *machine) track(s *stream, o *op) {
 		m.unseen[s] = struct{}{}
 	case opHost, opCallback:
 		if h.fresh {
-			o.more().clock = maps.Clone(h.clock)
+			o.note().clock = maps.Clone(h.clock)
 			h.fresh = false
 		}
 		now.host++

@@ -82,7 +82,7 @@ func (c *choices) highest(list []candidate) int {
 	for i, l := range list {
 		var of uint64
 		if l.of != nil {
-			of = l.of.number
+			of = l.of.id
 		}
 		if _, ok := c.ranks[of]; !ok {
 			c.ranks[of] = c.rng.Uint64()

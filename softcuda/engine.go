@@ -28,12 +28,12 @@ type opExtra struct {
 	waiters []*waiter // told when it is done
 	effect  func()    // done, with mu held, when it is
 	branch  *branch   // of a conditional node
-	clock   clock     // of a host function: what it is ordered behind
 	notes   *notes    // for a schedule, faults or a checker
 }
 
-// notes are what only a schedule, faults or a checker need of an operation.
+// notes are what only a device needs of an operation that has a schedule, faults, a checker or tracked activity.
 type notes struct {
+	clock   clock   // of a host function: what it is ordered behind
 	kernel  string  // of a kernel: its name
 	step    *Step   // on a device with a Seed
 	touches []touch // what it does with memory, kernels aside
@@ -315,7 +315,7 @@ func (m *machine) fail(c *context, r driver.Result) {
 func (m *machine) busyStreams(c *context) []*stream {
 	list := slices.Collect(maps.Keys(c.busy))
 	if m.sched != nil {
-		slices.SortFunc(list, func(a, b *stream) int { return cmp.Compare(a.number, b.number) })
+		slices.SortFunc(list, func(a, b *stream) int { return cmp.Compare(a.id, b.id) })
 		m.sched.drop(c)
 	}
 	return list

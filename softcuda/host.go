@@ -178,8 +178,8 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	if t.s == nil {
 		return m.failedTurn(c, t)
 	}
-	if x := t.s.first.extra; x != nil {
-		m.observe(x.clock)
+	if c := t.s.first.notes().clock; c != nil {
+		m.observe(c)
 	}
 	if o := t.s.first; o.kind == opCallback {
 		m.callbackTurn(t, o.data, driver.Success)
@@ -196,7 +196,7 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	}
 	t.call = m.up.HostFunc
 	for o := t.s.first; o != nil && o.kind == opHost && o.work == nil && o.waits == 0 && t.n < len(t.data); o = o.next {
-		if t.n > 0 && o.extra != nil && o.extra.clock != nil {
+		if t.n > 0 && o.notes().clock != nil {
 			break // what it observes is observed when it starts, and not before
 		}
 		t.data[t.n] = o.data

@@ -33,7 +33,6 @@ type schedule struct {
 	looping  bool          // the goroutine exists
 	wake     chan struct{} // closed to end the goroutine's sleep; nil while it is awake
 	numbered uint64        // operations
-	streams  uint64        // streams that had any
 	sites    sites
 	bubble   bool          // of testing/synctest
 	look     time.Duration // how long to sleep before the next look at wait-values
@@ -76,13 +75,13 @@ func newSchedule(m *machine, o Options) *schedule {
 
 // number notes o, which is about to be queued on s.
 func (d *schedule) number(s *stream, o *op) {
-	if s.number == 0 {
-		d.streams++
-		s.number = d.streams
+	if s.id == 0 { // a graph's
+		d.m.streamIDs++
+		s.id = d.m.streamIDs
 	}
 	d.numbered++
 	d.fresh = true
-	step := Step{Op: d.numbered, Stream: s.number, What: o.what(), Site: d.sites.here()}
+	step := Step{Op: d.numbered, Stream: s.id, What: o.what(), Site: d.sites.here()}
 	o.note().step = &step
 	queued := step
 	queued.Queued = true
@@ -362,8 +361,8 @@ func (d *schedule) finished(s *stream) {
 }
 
 func (d *schedule) hostFunction(o *op) func() driver.Result {
-	if o.extra.clock != nil {
-		d.m.observe(o.extra.clock)
+	if c := o.notes().clock; c != nil {
+		d.m.observe(c)
 	}
 	call := d.m.up.HostFunc
 	if o.work != nil {

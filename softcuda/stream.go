@@ -19,7 +19,6 @@ type stream struct {
 	attached    bool     // managed memory has been attached to it
 	history     *history // if the machine is tracked
 	inner       bool     // of a conditional's body: activity.go counts the conditional instead
-	number      uint64   // of the streams that had operations, on a device with a Seed
 	fenced      *op      // the legacy stream's operation that this stream's operations already wait for
 
 	capture *capture     // that what is queued goes to

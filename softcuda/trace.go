@@ -22,7 +22,7 @@ type Trace struct {
 type Step struct {
 	Queued bool   // and not yet begun
 	Op     uint64 // which operation, counted as they were queued, from 1
-	Stream uint64 // which stream, counted by their first operations, from 1
+	Stream uint64 // which stream, as cuda.Stream.ID numbers them; a launch of a graph has streams of its own
 	What   string // "kernel add", "copy", "host function", "event record", ...
 	Site   string // file:line of the call that queued it; empty for what a graph queues later
 }
