@@ -136,6 +136,7 @@ type checker struct {
 	inside      map[uint64]*actor // host functions that run, by goroutine
 	live        map[*op]*actor    // operations that are not done
 	list        []access
+	most        int // how long list may become
 	flags       []flag
 	watches     []*watch
 	written     map[*byte]*written // of device memory, by its beginning
@@ -294,6 +295,11 @@ func (k *checker) access(by *actor, t touch) {
 		}
 	}
 	k.initialised(now)
+	const many = 4096
+	if len(k.list) >= max(k.most, many) { // what the program has seen is forgotten, so that a program that never rests costs no more
+		k.list = slices.DeleteFunc(k.list, func(a access) bool { return a.by.s == nil || behind(k.sees, a.by) })
+		k.most = 2 * len(k.list)
+	}
 	k.list = append(k.list, now)
 }
 
