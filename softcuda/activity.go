@@ -68,11 +68,12 @@ func (m *machine) track(s *stream, o *op) {
 		m.unseen[s] = struct{}{}
 	case opHost, opCallback:
 		if h.fresh {
-			o.more().clock = maps.Clone(h.clock)
+			o.note().clock = maps.Clone(h.clock)
 			h.fresh = false
 		}
 		now.host++
 	}
+	m.checker.comes(s, o, now)
 	h.clock[s] = now
 	if o.extra != nil && o.extra.record != nil {
 		o.extra.record.clock = maps.Clone(h.clock)
@@ -156,6 +157,7 @@ func (m *machine) observe(c clock) {
 	for s, t := range c {
 		h := s.history
 		h.seen = max(h.seen, t.work)
+		m.checker.saw(s, tick{work: h.seen})
 		for len(h.held) > 1 && h.held[1].first <= h.seen+1 {
 			h.held = h.held[1:]
 		}

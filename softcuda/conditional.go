@@ -134,9 +134,13 @@ func (m *machine) takeBranch(s *stream) {
 	defer m.workers.Done()
 	m.mu.Lock()
 	defer m.unlock()
-	if !s.running { // the context was lost meanwhile
-		return
+	if s.running { // the context was not lost meanwhile
+		m.branchAt(s)
 	}
+}
+
+// branchAt is takeBranch with mu held.
+func (m *machine) branchAt(s *stream) {
 	b := s.first.extra.branch
 	if p := b.body(); p != nil {
 		m.runBody(s, b, p)

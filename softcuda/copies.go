@@ -83,6 +83,10 @@ func (m *machine) Memcpy2DAsync(ctx driver.Context, c *driver.Copy2D, s driver.S
 			return nil, r
 		}
 		to, r := m.end2D(&rows, &rows.Dst)
+		if r == driver.Success {
+			m.touchRows(rows2D(to, &rows, &rows.Dst), true, rows.Dst.Type == driver.MemoryHost)
+			m.touchRows(rows2D(from, &rows, &rows.Src), false, rows.Src.Type == driver.MemoryHost)
+		}
 		do := func() {
 			for y := range rows.Height {
 				copy(to[y*rows.Dst.Pitch:][:rows.Width], from[y*rows.Src.Pitch:])
@@ -98,6 +102,15 @@ func (m *machine) Memcpy2DAsync(ctx driver.Context, c *driver.Copy2D, s driver.S
 		}
 		return do, r
 	})
+}
+
+// rows2D are the rows of an end of a copy, in its memory.
+func rows2D(data []byte, c *driver.Copy2D, e *driver.Copy2DEnd) rows {
+	b := rows{data: data, width: c.Width, height: c.Height, depth: 1, pitch: e.Pitch}
+	if c.Width == 0 {
+		b.height = 0
+	}
+	return b
 }
 
 // end2D is the memory of an end of a copy of rows, from its first byte on. mu is held.

@@ -21,13 +21,18 @@ func (m *machine) queueWorkAs(typ driver.NodeType, ctx driver.Context, onto driv
 		return r
 	}
 	work, r := prepare()
+	touches := m.takeTouches()
 	if r != driver.Success || work == nil {
 		return r
 	}
-	m.enqueue(s, &op{kind: opWork, node: uint8(typ), work: func() driver.Result {
+	o := &op{kind: opWork, node: uint8(typ), work: func() driver.Result {
 		work()
 		return driver.Success
-	}})
+	}}
+	if touches != nil {
+		o.note().touches = touches
+	}
+	m.enqueue(s, o)
 	return driver.Success
 }
 
@@ -47,6 +52,8 @@ func (m *machine) MemcpyHtoDAsync(ctx driver.Context, dst driver.DevicePtr, src 
 			return nil, r
 		}
 		from, r := hostBytes(src, n)
+		m.touch(to, true, false)
+		m.touch(from, false, true)
 		return on(&m.engines(ctx, s).toDevice, func() { copy(to, from) }), r
 	})
 }
@@ -59,6 +66,8 @@ func (m *machine) MemcpyDtoHAsync(ctx driver.Context, dst unsafe.Pointer, src dr
 			return nil, r
 		}
 		to, r := hostBytes(dst, n)
+		m.touch(to, true, true)
+		m.touch(from, false, false)
 		return on(&m.engines(ctx, s).toHost, func() { copy(to, from) }), r
 	})
 }
@@ -71,6 +80,8 @@ func (m *machine) MemcpyDtoDAsync(ctx driver.Context, dst, src driver.DevicePtr,
 			return nil, r
 		}
 		from, r := m.span(src, n)
+		m.touch(to, true, m.host(to))
+		m.touch(from, false, m.host(from))
 		return func() { copy(to, from) }, r
 	})
 }
@@ -97,6 +108,7 @@ func (m *machine) memset(ctx driver.Context, dst driver.DevicePtr, value []byte,
 			return nil, driver.ErrorInvalidValue
 		}
 		to, r := m.span(dst, n*size)
+		m.touch(to, true, false)
 		return func() { fill(to, value) }, r
 	})
 }

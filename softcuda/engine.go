@@ -1,6 +1,12 @@
 package softcuda
 
-import "github.com/hostlaunch/cuda/internal/driver"
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
 
 // op is one operation of a stream. It is ready when it is the first of its stream and nothing of other streams that it
 // waits for is left. There may be very many, so what few operations need stands behind extra.
@@ -22,7 +28,36 @@ type opExtra struct {
 	waiters []*waiter // told when it is done
 	effect  func()    // done, with mu held, when it is
 	branch  *branch   // of a conditional node
-	clock   clock     // of a host function: what it is ordered behind
+	notes   *notes    // for a schedule, faults or a checker
+}
+
+// notes are what only a device needs of an operation that has a schedule, faults, a checker or tracked activity.
+type notes struct {
+	clock   clock   // of a host function: what it is ordered behind
+	kernel  string  // of a kernel: its name
+	step    *Step   // on a device with a Seed
+	touches []touch // what it does with memory, kernels aside
+	word    *byte   // of a memory operation
+	actor   *actor  // it, for the checker
+}
+
+var noNotes notes // of operations without
+
+// notes are those of o, to be read.
+func (o *op) notes() *notes {
+	if o.extra == nil || o.extra.notes == nil {
+		return &noNotes
+	}
+	return o.extra.notes
+}
+
+// note gives the notes of o, to be written to.
+func (o *op) note() *notes {
+	x := o.more()
+	if x.notes == nil {
+		x.notes = new(notes)
+	}
+	return x.notes
 }
 
 // waiter is told when an operation is done.
@@ -73,6 +108,9 @@ func (m *machine) enqueue(s *stream, o *op) {
 		return
 	}
 	o.owner = s
+	if m.sched != nil {
+		m.sched.number(s, o)
+	}
 	s.orderLegacy(o)
 	m.track(s, o)
 	if s.last == nil {
@@ -100,6 +138,10 @@ func (m *machine) settle() {
 
 // start starts the first operation of s if it is ready and nobody is at it.
 func (m *machine) start(s *stream) {
+	if m.sched != nil {
+		m.sched.offer(s)
+		return
+	}
 	for !s.running && s.first != nil && s.first.waits == 0 {
 		kind := s.first.kind
 		if s.ctx.lost != driver.Success { // a node's, of a graph launched in another context: it is dropped
@@ -140,6 +182,7 @@ func (m *machine) finish(s *stream) {
 	o.next = nil
 	if o.kind == opHost || o.kind == opCallback {
 		s.hostsRun++
+		m.checker.saw(s, tick{host: s.hostsRun})
 	}
 	m.conclude(o, s.ctx.lost)
 }
@@ -147,12 +190,13 @@ func (m *machine) finish(s *stream) {
 // conclude marks o as done with r and tells whoever waits for it.
 func (m *machine) conclude(o *op, r driver.Result) {
 	o.done = true
+	m.checker.ended(o)
 	x := o.extra
 	if x == nil {
 		return
 	}
 	if x.record != nil {
-		x.record.complete(r)
+		x.record.complete(r, m.now())
 	}
 	if x.effect != nil {
 		x.effect()
@@ -191,7 +235,8 @@ func (m *machine) work(s *stream) {
 // step does the device operation at the head of s and reports whether the next one is to follow at once. mu is held, but not
 // during the operation.
 func (m *machine) step(s *stream) bool {
-	do := s.first.work
+	do := m.faults.operation(s.first, s.first.work)
+	m.checker.begins(s.first)
 	s.ctx.executing++
 	m.unlock()
 	r := do()
@@ -245,7 +290,7 @@ func (m *machine) fail(c *context, r driver.Result) {
 	}
 	c.lost = r
 	c.dead.Store(true)
-	for s := range c.busy {
+	for _, s := range m.busyStreams(c) {
 		s.running = false
 		for o := s.first; o != nil; o = o.next {
 			m.conclude(o, r)
@@ -266,6 +311,16 @@ func (m *machine) fail(c *context, r driver.Result) {
 	}()
 }
 
+// busyStreams are the streams of c that have work; on a device with a Seed in the same order each time. mu is held.
+func (m *machine) busyStreams(c *context) []*stream {
+	list := slices.Collect(maps.Keys(c.busy))
+	if m.sched != nil {
+		slices.SortFunc(list, func(a, b *stream) int { return cmp.Compare(a.id, b.id) })
+		m.sched.drop(c)
+	}
+	return list
+}
+
 // wait unlocks mu and waits until o is done. mu is held; o may be nil.
 func (m *machine) wait(o *op) driver.Result {
 	if o == nil || o.done {
@@ -273,7 +328,9 @@ func (m *machine) wait(o *op) driver.Result {
 		return driver.Success
 	}
 	done := make(chan driver.Result, 1)
-	o.whenDone(func(r driver.Result) { done <- r })
+	o.whenDone(func(r driver.Result) { m.sched.arrived(); done <- r })
+	m.sched.expect(1)
+	m.checker.deadlock()
 	m.unlock()
 	return <-done
 }
@@ -285,9 +342,11 @@ func (m *machine) waitAll(c *context, which func(*stream) bool) driver.Result {
 	for s := range c.busy {
 		if which(s) {
 			n++
-			s.last.whenDone(func(r driver.Result) { done <- r })
+			s.last.whenDone(func(r driver.Result) { m.sched.arrived(); done <- r })
 		}
 	}
+	m.sched.expect(n)
+	m.checker.deadlock()
 	m.unlock()
 	result := driver.Success
 	for range n {

@@ -25,8 +25,8 @@ type record struct {
 	deps    []dependency // that place
 }
 
-func (r *record) complete(result driver.Result) {
-	r.op, r.done, r.at, r.result = nil, true, now(), result
+func (r *record) complete(result driver.Result, at time.Time) {
+	r.op, r.done, r.at, r.result = nil, true, at, result
 }
 
 // EventCreate implements driver.Events.
@@ -124,6 +124,7 @@ func (m *machine) EventQuery(_ driver.Context, raw driver.Event) driver.Result {
 		r = m.complete(e)
 	}
 	if r == driver.Success && e.latest != nil && !e.latest.done {
+		m.sched.poll()
 		return driver.ErrorNotReady
 	}
 	if r == driver.Success && e.latest != nil {

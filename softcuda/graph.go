@@ -46,7 +46,11 @@ func newNode(o *op) *graphNode {
 		typ = driver.NodeHost
 	}
 	flat := typ == driver.NodeMemcpy || typ == driver.NodeMemset
-	return &graphNode{typ: typ, act: &action{kind: o.kind, work: o.work, data: o.data, flat: flat}}
+	act := &action{kind: o.kind, work: o.work, data: o.data, flat: flat}
+	if list := o.notes().touches; list != nil {
+		act.touches = &list
+	}
+	return &graphNode{typ: typ, act: act}
 }
 
 func (m *machine) newGraph(c *context) *graph {

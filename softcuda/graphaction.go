@@ -20,6 +20,8 @@ type action struct {
 	batch []driver.MemOp // of a batch of memory operations
 	steps []*op          // what the batch does, one after another
 	mem   *reservation   // of a memory node
+
+	touches *[]touch // of a copy or memset: what it does with memory, if there is a checker
 }
 
 // place says where one end of a copy is. The zero place is any: captures do not note it.

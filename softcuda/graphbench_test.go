@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 )
@@ -60,9 +61,9 @@ func newBenchGraph(b *testing.B) *benchGraph {
 // round builds a graph of n nodes and one behind all of them, and uses it.
 func (g *benchGraph) round(n int, deps func(*rand.Rand, []driver.GraphNode) []driver.GraphNode) {
 	took := func(sum *float64, do func()) {
-		start := now()
+		start := time.Now()
 		do()
-		*sum += float64(now().Sub(start).Nanoseconds())
+		*sum += float64(time.Since(start).Nanoseconds())
 	}
 	raw, _ := g.GraphCreate(g.ctx, 0)
 	took(&g.build, func() {

@@ -99,11 +99,13 @@ func (m *machine) copyAction(c *driver.Memcpy3D) (*action, driver.Result) {
 		return nil, r
 	}
 	to, b, r := m.findEnd(end{c.DstType, c.DstHost, c.DstDevice, c.DstX, c.DstY, c.DstZ, c.DstPitch, c.DstHeight}, c.Width, c.Height, c.Depth)
+	m.touchRows(to, true, c.DstType == driver.MemoryHost)
+	m.touchRows(from, false, c.SrcType == driver.MemoryHost)
 	work := func() driver.Result {
 		to.each(func(y, z uintptr) { copy(to.row(y, z), from.row(y, z)) })
 		return driver.Success
 	}
-	return &action{kind: opWork, work: work, flat: c.Height == 1 && c.Depth == 1, ends: [2]place{a, b}, form: *c}, r
+	return &action{kind: opWork, work: work, flat: c.Height == 1 && c.Depth == 1, ends: [2]place{a, b}, form: *c, touches: m.nodeTouches()}, r
 }
 
 // memsetAction makes the action of a memset node.
@@ -129,10 +131,12 @@ func (m *machine) memsetAction(s *driver.Memset) (*action, driver.Result) {
 		return nil, driver.ErrorInvalidValue
 	}
 	var r driver.Result
-	b.data, r = m.nodeSpan(s.Dst, n)
+	if b.data, r = m.nodeSpan(s.Dst, n); r == driver.Success {
+		m.touchRows(b, true, false)
+	}
 	work := func() driver.Result {
 		b.each(func(y, z uintptr) { fill(b.row(y, z), element) })
 		return driver.Success
 	}
-	return &action{kind: opWork, work: work, flat: s.Height == 1, ends: [2]place{{driver.MemoryDevice, deviceOf(s.Dst)}}, form: *s}, r
+	return &action{kind: opWork, work: work, flat: s.Height == 1, ends: [2]place{{driver.MemoryDevice, deviceOf(s.Dst)}}, form: *s, touches: m.nodeTouches()}, r
 }

@@ -17,7 +17,8 @@ type graphExec struct {
 	memory memories
 	events bool // it has event nodes
 	holds  *bundle
-	last   *op // the end of the latest launch
+	last   *op   // the end of the latest launch
+	ended  clock // what the end of the former launch is ordered behind, if the machine is tracked
 }
 
 // spot is a node's place in the plans.

@@ -1,6 +1,10 @@
 package softcuda
 
-import "github.com/hostlaunch/cuda/internal/driver"
+import (
+	"maps"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
 
 // launching is one launch of an executable.
 type launching struct {
@@ -34,6 +38,7 @@ func (m *machine) GraphLaunch(ctx driver.Context, raw driver.GraphExec, onto dri
 	}
 	start, end := &op{kind: opMark}, &op{kind: opMark}
 	start.waitFor(x.last)
+	m.after(s, x.ended)
 	m.begins(x, start)
 	m.ends(x, s, end)
 	m.enqueue(s, start)
@@ -41,6 +46,9 @@ func (m *machine) GraphLaunch(ctx driver.Context, raw driver.GraphExec, onto dri
 	l.spread(&x.plans[0], s, start, end)
 	m.enqueue(s, end)
 	x.last, x.shared = end, len(x.conds) > 0
+	if m.tracked {
+		x.ended = maps.Clone(m.history(s).clock)
+	}
 	return driver.Success
 }
 
@@ -131,11 +139,15 @@ func (l *launching) first(n *execNode, lane *stream) *op {
 	case n.typ == driver.NodeConditional:
 		return l.branch(n)
 	}
-	o := &op{kind: n.act.kind, work: n.act.work, data: n.act.data}
+	o := &op{kind: n.act.kind, node: uint8(n.typ), work: n.act.work, data: n.act.data}
+	if n.act.touches != nil {
+		o.note().touches = *n.act.touches
+	}
 	switch n.typ {
 	case driver.NodeKernel:
-		if len(l.conds) > 0 {
-			o.work = n.act.call.within(l.conds)
+		l.m.named(o, n.act.call)
+		if len(l.conds) > 0 || l.m.checker != nil {
+			o.work = n.act.call.within(l.conds, o)
 		}
 	case driver.NodeMemFree:
 		o.more().effect = n.act.mem.unuse
@@ -164,12 +176,18 @@ func (l *launching) rest(n *execNode, lane *stream, o *op) *op {
 }
 
 // again is a new operation that does what o does.
-func (o *op) again() *op { return &op{kind: o.kind, work: o.work} }
+func (o *op) again() *op {
+	again := &op{kind: o.kind, node: o.node, work: o.work}
+	if w := o.notes().word; w != nil {
+		again.note().word = w
+	}
+	return again
+}
 
-// within is k run as part of a graph that has conditionals.
-func (k *kernelCall) within(conds map[driver.ConditionalHandle]*condValue) func() driver.Result {
+// within is k run by o, as part of a graph that has conditionals.
+func (k *kernelCall) within(conds map[driver.ConditionalHandle]*condValue, o *op) func() driver.Result {
 	launch := *k.launch
-	launch.conds = conds
+	launch.conds, launch.op = conds, o
 	return func() driver.Result { return launch.run(k.kernel) }
 }
 

@@ -11,6 +11,10 @@ func (m *machine) EmulateSpin() bool { return false }
 func (m *machine) MemoryWritten() {
 	m.mu.Lock()
 	defer m.unlock()
+	if m.sched != nil {
+		m.sched.noticed()
+		return
+	}
 	m.releaseHeld()
 	m.settle()
 }

@@ -115,6 +115,10 @@ func (m *machine) queueCall(s *stream) {
 
 // serveCalls has a goroutine serve what is due in c. mu is held.
 func (m *machine) serveCalls(c *context) {
+	if m.sched != nil {
+		m.sched.offerFailed(c)
+		return
+	}
 	if !c.host.served && (c.host.first != nil || len(c.host.failed) > 0) {
 		c.host.served = true
 		m.workers.Add(1)
@@ -174,11 +178,16 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	if t.s == nil {
 		return m.failedTurn(c, t)
 	}
-	if x := t.s.first.extra; x != nil {
-		m.observe(x.clock)
+	if c := t.s.first.notes().clock; c != nil {
+		m.observe(c)
 	}
 	if o := t.s.first; o.kind == opCallback {
 		m.callbackTurn(t, o.data, driver.Success)
+		t.call = m.known(o, t.call)
+		return true
+	}
+	if m.faults != nil || m.checker != nil {
+		m.delayedTurn(t)
 		return true
 	}
 	if work := t.s.first.work; work != nil {
@@ -187,7 +196,7 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	}
 	t.call = m.up.HostFunc
 	for o := t.s.first; o != nil && o.kind == opHost && o.work == nil && o.waits == 0 && t.n < len(t.data); o = o.next {
-		if t.n > 0 && o.extra != nil && o.extra.clock != nil {
+		if t.n > 0 && o.notes().clock != nil {
 			break // what it observes is observed when it starts, and not before
 		}
 		t.data[t.n] = o.data
@@ -197,6 +206,18 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 		}
 	}
 	return true
+}
+
+// delayedTurn is a turn of one function, which a fault may delay, and which the checker knows while it runs.
+func (m *machine) delayedTurn(t *callTurn) {
+	o := t.s.first
+	t.data[0], t.n = o.data, 1
+	call := m.up.HostFunc
+	if work := o.work; work != nil {
+		call = func(uint64) { work() }
+	}
+	do := m.faults.operation(o, func() driver.Result { call(o.data); return driver.Success })
+	t.call = m.known(o, func(uint64) { do() })
 }
 
 // failedTurn takes the next callback of a context that has failed.

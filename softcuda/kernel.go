@@ -36,6 +36,7 @@ type Launch struct {
 	params  []byte
 	offsets []uint32
 	conds   map[driver.ConditionalHandle]*condValue // of the graph that it is a node of
+	op      *op                                     // that it is a run of, if there is a checker
 }
 
 // Threads is how many threads the launch has.
@@ -44,7 +45,7 @@ func (l *Launch) Threads() int {
 }
 
 // Now is the device's clock in nanoseconds, as %globaltimer is on hardware. Under synctest it is virtual.
-func (l *Launch) Now() uint64 { return uint64(now().UnixNano()) }
+func (l *Launch) Now() uint64 { return uint64(l.m.now().UnixNano()) }
 
 // Arg is argument i of the launch, from 0, as a T of the same size. An i or a T that does not fit is a mistake in the Kernel,
 // and panics.
@@ -72,11 +73,17 @@ func Slice[T any](l *Launch, i, n int) []T {
 	size := int(unsafe.Sizeof(zero))
 	l.m.mu.Lock()
 	data := l.m.reach(driver.DevicePtr(p))
-	l.m.unlock()
 	if n < 0 {
 		n = len(data) / size
 	}
-	if n*size > len(data) || len(data) == 0 {
+	fits := n*size <= len(data) && len(data) > 0
+	if l.op != nil && fits {
+		l.touched(i, data[:n*size])
+	} else if l.op != nil {
+		l.m.checker.stray(l, driver.DevicePtr(p))
+	}
+	l.m.unlock()
+	if !fits {
 		panic(strayAddress{l.Kernel, i, p})
 	}
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(data))), n)
@@ -137,9 +144,21 @@ func (m *machine) LaunchKernel(ctx driver.Context, f driver.Function, l *driver.
 	case s.capture != nil:
 		m.add(s, &graphNode{typ: driver.NodeKernel, act: call.action()})
 	default:
-		m.enqueue(s, &op{kind: opWork, work: call.run})
+		o := &op{kind: opWork, work: call.run}
+		m.named(o, call)
+		if m.checker != nil {
+			o.work = call.within(nil, o)
+		}
+		m.enqueue(s, o)
 	}
 	return "", driver.Success
+}
+
+// named notes the name of a kernel that o runs, where somebody wants to know. mu is held.
+func (m *machine) named(o *op, call *kernelCall) {
+	if m.sched != nil || m.faults != nil || m.checker != nil {
+		o.note().kernel = call.launch.Kernel
+	}
 }
 
 // kernelCall is a launch of a kernel that has been looked at, and the Go function that stands for the kernel.

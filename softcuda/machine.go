@@ -16,6 +16,9 @@ import (
 // mu is free again (notifications) is put on calls, which unlock runs.
 type machine struct {
 	kernels Kernels
+	sched   *schedule // nil without a Seed
+	faults  *Faults   // nil without any
+	checker *checker  // nil without a Check
 	up      driver.Upcalls
 	workers sync.WaitGroup // goroutines of the engine
 
@@ -44,7 +47,10 @@ type machine struct {
 	managed    map[driver.DevicePtr]*managed
 	greens     map[driver.GreenContext]*green
 	descs      map[driver.ResourceDesc]driver.DevResource
-	tracked    bool                 // devices lack concurrent managed access: see activity.go
+	touching   []touch              // by what is about to be queued, if there is a checker
+	arguments  map[string][]ArgKind // of kernels
+	exclusive  bool                 // devices lack concurrent managed access
+	tracked    bool                 // they do, or there is a checker: see activity.go
 	unseen     map[*stream]struct{} // tracked streams with device work that the host has not seen
 }
 
@@ -76,13 +82,16 @@ type context struct {
 func newMachine(o Options) *machine {
 	m := &machine{
 		kernels:   maps.Clone(o.Kernels),
+		faults:    o.Faults,
 		contexts:  map[driver.Context]*context{},
 		streams:   map[driver.Stream]*stream{},
 		events:    map[driver.Event]*event{},
 		modules:   map[driver.Module]*module{},
 		functions: map[driver.Function]*function{},
 		managed:   map[driver.DevicePtr]*managed{},
-		tracked:   o.NoConcurrentManagedAccess,
+		exclusive: o.NoConcurrentManagedAccess,
+		tracked:   o.NoConcurrentManagedAccess || o.Check != nil,
+		arguments: maps.Clone(o.Arguments),
 		unseen:    map[*stream]struct{}{},
 		greens:    map[driver.GreenContext]*green{},
 		descs:     map[driver.ResourceDesc]driver.DevResource{},
@@ -94,6 +103,12 @@ func newMachine(o Options) *machine {
 		reserved:  map[driver.DevicePtr]*reservation{},
 		modes:     map[uint64]driver.CaptureMode{},
 		handles:   0xff, // clear of the special stream handles
+	}
+	if o.Seed != 0 || o.script != nil {
+		m.sched = newSchedule(m, o)
+	}
+	if o.Check != nil {
+		o.Check.bind(m)
 	}
 	if o.Devices == 0 {
 		o.Devices = 1
@@ -127,9 +142,16 @@ func (m *machine) Shut() { m.workers.Wait() }
 func (m *machine) unlock() {
 	calls := m.calls
 	m.calls = nil
+	var steps *grant
+	if m.sched != nil {
+		steps = m.sched.grant()
+	}
 	m.mu.Unlock()
 	for _, call := range calls {
 		call()
+	}
+	if steps != nil {
+		<-steps.done
 	}
 }
 
@@ -186,7 +208,7 @@ func (m *machine) DeviceGetAttribute(attr int32, i driver.Device) (int, driver.R
 		return 0, r
 	}
 	if attr == driver.AttrConcurrentManagedAccess {
-		if m.tracked {
+		if m.exclusive {
 			return 0, driver.Success
 		}
 		return 1, driver.Success
@@ -273,4 +295,10 @@ func (m *machine) CtxSynchronize(raw driver.Context) driver.Result {
 }
 
 // now is the device's clock. Under synctest it is virtual.
-func now() time.Time { return time.Now() }
+func (m *machine) now() time.Time {
+	t := time.Now()
+	if m.sched != nil {
+		t = t.Add(time.Duration(m.sched.costs.past.Load()))
+	}
+	return t
+}

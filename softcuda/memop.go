@@ -74,6 +74,10 @@ func (m *machine) newMemOps(list []driver.MemOp) ([]*op, driver.Result) {
 		if ops[i], r = m.newMemOp(o); r != driver.Success {
 			return nil, r
 		}
+		if m.checker != nil && ops[i].kind != opMark {
+			w, _ := m.word(o)
+			ops[i].note().word = unsafe.SliceData(w)
+		}
 	}
 	return ops, driver.Success
 }
@@ -86,7 +90,7 @@ func (m *machine) newMemOp(o driver.MemOp) (*op, driver.Result) {
 			return nil, driver.ErrorInvalidValue
 		}
 		w, r := m.word(o)
-		return &op{kind: opWork, work: func() driver.Result { w.write(o.Value); return driver.Success }}, r
+		return &op{kind: opWork, node: uint8(driver.NodeBatchMemOp), work: func() driver.Result { w.write(o.Value); return driver.Success }}, r
 	case driver.MemOpWait32, driver.MemOpWait64:
 		if o.Flags&driver.WaitValueFlush != 0 {
 			return nil, driver.ErrorNotSupported

@@ -131,7 +131,12 @@ func (m *machine) MemAlloc(ctx driver.Context, n uintptr) (driver.DevicePtr, dri
 	if r != driver.Success {
 		return 0, r
 	}
-	return c.dev.mem.alloc(n)
+	p, r := c.dev.mem.alloc(n)
+	if r == driver.Success && m.checker != nil {
+		data := c.dev.mem.bytes(p)
+		m.checker.allocated(uintptr(unsafe.Pointer(unsafe.SliceData(data))), len(data), data, p)
+	}
+	return p, r
 }
 
 // MemFree implements driver.Memory. Like the driver's it first waits for the context's work.
@@ -142,6 +147,9 @@ func (m *machine) MemFree(ctx driver.Context, p driver.DevicePtr) driver.Result 
 		}
 		if v := m.reserved[p]; v != nil {
 			return m.freeReserved(v)
+		}
+		if data := c.dev.mem.bytes(p); m.checker != nil && data != nil {
+			m.checker.released(uintptr(unsafe.Pointer(unsafe.SliceData(data))), data, p)
 		}
 		return c.dev.mem.free(p)
 	})
@@ -189,6 +197,7 @@ func (m *machine) MemHostAlloc(ctx driver.Context, n uintptr, flags uint32) (uns
 	c.dev.mem.usedPinned += int64(n)
 	p := unsafe.Pointer(unsafe.SliceData(data))
 	c.dev.mem.pinned[uintptr(p)] = data
+	m.checker.allocated(uintptr(p), len(data), nil, 0)
 	return p, driver.Success
 }
 
@@ -204,6 +213,7 @@ func (m *machine) MemFreeHost(ctx driver.Context, p unsafe.Pointer) driver.Resul
 		}
 		c.dev.mem.usedPinned -= int64(len(data))
 		delete(c.dev.mem.pinned, uintptr(p))
+		m.checker.released(uintptr(p), nil, 0)
 		return driver.Success
 	})
 }

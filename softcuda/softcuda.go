@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/hostlaunch/cuda"
+	"github.com/hostlaunch/cuda/internal/driver"
 )
 
 // Options configure a software driver. The zero value is one device without kernels.
@@ -25,8 +26,24 @@ type Options struct {
 	// may use it is active: cuda.ManagedBuffer.HostAccess tells then (CONTRACT HL-19, HL-20). It costs some time for each
 	// operation. Without it the host may touch managed memory at any time, as on most GPUs under Linux.
 	NoConcurrentManagedAccess bool
+	// Seed makes the device choose all that hardware leaves open (which stream goes on next, which host function comes first, how
+	// soon a call's work begins, when an event is seen to be complete, how long things take) by this number, one operation at a
+	// time: the same number gives the same schedule, if the program's own goroutines are ordered by the library, or stand in
+	// a testing/synctest bubble. 0 is a fast device, whose streams run beside each other. See Explore.
+	Seed uint64
+	// Trace notes what a device with a Seed does.
+	Trace *Trace
+	// Faults are what goes wrong on demand. They belong to this driver only.
+	Faults *Faults
+	// Check looks for accesses to the same bytes that nothing orders. It costs time and memory for each operation.
+	Check *Check
+	// Arguments say what kernels do with the memory that their arguments point to, by the kernels' names, for Check. What is not said is
+	// InOut.
+	Arguments map[string][]ArgKind
 	// Kernels are the Go functions that stand for kernels, by the kernels' names.
 	Kernels Kernels
+
+	script *script // choices of a schedule: see Explore
 }
 
 const (
@@ -37,9 +54,19 @@ const (
 
 // New makes a software driver. Unlike opening the NVIDIA driver this cannot fail.
 func New(o Options, opts ...cuda.Option) *cuda.Driver {
-	d, err := cuda.NewDriver(newMachine(o), opts...)
+	d, err := cuda.NewDriver(newDriver(o), opts...)
 	if err != nil {
 		panic(fmt.Sprintf("softcuda: %v", err)) // a machine always answers
 	}
 	return d
+}
+
+// newDriver is a machine, behind what o wants between it and the library.
+func newDriver(o Options) driver.Driver {
+	m := newMachine(o)
+	if o.Faults == nil {
+		return m
+	}
+	o.Faults.bind(m, o.Seed)
+	return injecting{m, o.Faults}
 }

@@ -126,6 +126,7 @@ func (m *machine) StreamQuery(ctx driver.Context, raw driver.Stream) driver.Resu
 		r = m.observable(s)
 	}
 	if r == driver.Success && s.busy() {
+		m.sched.poll()
 		return driver.ErrorNotReady
 	}
 	if r == driver.Success {

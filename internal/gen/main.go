@@ -3,6 +3,8 @@
 //	results.txt -> internal/driver/zresult.go, zerrors.go
 //	calls.txt   -> libcuda/zcalls.go
 //
+// and, of the interfaces of internal/driver, softcuda/zfaults.go.
+//
 // Run it with `go generate ./...` from the module's root. A test regenerates everything and compares.
 package main
 
@@ -54,7 +56,9 @@ func generate(root string) (map[string][]byte, error) {
 			}
 		}
 	}
-	return files, nil
+	var err error
+	files["softcuda/zfaults.go"], err = faults(root)
+	return files, err
 }
 
 // read returns a table's rows, split at white space, without comments and empty lines.

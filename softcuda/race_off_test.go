@@ -1,0 +1,5 @@
+//go:build !race
+
+package softcuda_test
+
+const raceDetector = false
