@@ -97,7 +97,7 @@ func TestCellEntryAtOnce(t *testing.T) {
 		_, n := collect(list, made)
 		runs.Add(int64(n))
 		for i := range made {
-			if made[i].Take() {
+			if taken.Load() < int64(expected/2) && made[i].Take() { // the rest is for the threads, however late they begin
 				taken.Add(1)
 			}
 		}
@@ -113,7 +113,7 @@ func TestCellEntryAtOnce(t *testing.T) {
 		left += made[i].Due()
 	}
 	ran := runs.Load() + int64(rest)
-	if uint64(ran) != *count || int(ran+taken.Load())+left != expected || ran == 0 {
+	if uint64(ran) != *count || int(ran+taken.Load())+left != expected || ran < int64(expected/2) {
 		t.Errorf("%d expected: %d ran, %d collected, %d taken, %d left", expected, *count, ran, taken.Load(), left)
 	}
 	checkNobodyInside(t)
