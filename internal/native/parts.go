@@ -31,6 +31,8 @@ const (
 )
 
 // partsToWake is how many more parts there must be for a sleeper to be woken.
+//
+//lint:ignore U1000 the assembly has it
 const partsToWake = 3
 
 // QueueParts is how many parts a queue has room for.
