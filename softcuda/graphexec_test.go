@@ -169,7 +169,7 @@ func TestGraphExecSetOperands(t *testing.T) {
 	flat := g.add(raw, &driver.NodeParams{Type: driver.NodeMemcpy, Copy: &box})
 	rows := box
 	rows.Height, rows.Width, rows.SrcPitch, rows.DstPitch = 2, 8, 8, 8
-	deep := g.add(raw, &driver.NodeParams{Type: driver.NodeMemcpy, Copy: &rows})
+	deep := g.add(raw, &driver.NodeParams{Type: driver.NodeMemcpy, Copy: &rows}, flat) // which writes to the same place
 	ms := g.add(raw, &driver.NodeParams{Type: driver.NodeMemset, Memset: &set})
 	batch := g.add(raw, &driver.NodeParams{Type: driver.NodeBatchMemOp, Ops: []driver.MemOp{{Op: driver.MemOpWrite32, Address: p}, {Op: driver.MemOpBarrier}}})
 	x := g.instantiate(raw, 0, 0)

@@ -41,10 +41,10 @@ type schedule struct {
 const (
 	// patience is how long an operation may take before the device goes on without it. What waits for the program (a host
 	// function for a channel) then holds up nobody. In a bubble that time is virtual, so work that computes takes none.
-	patience = 20 * time.Millisecond
+	patience = 20 * time.Millisecond * slowness
 	// The program counts as quiet after so many slices of time without a call: one long one would count time in which the
 	// whole process did not run.
-	quietSlices = 10
+	quietSlices = 15 * slowness
 	quietSlice  = time.Millisecond
 
 	firstLook, mostLook = 20 * time.Microsecond, time.Millisecond
