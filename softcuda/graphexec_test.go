@@ -169,9 +169,9 @@ func TestGraphExecSetOperands(t *testing.T) {
 	flat := g.add(raw, &driver.NodeParams{Type: driver.NodeMemcpy, Copy: &box})
 	rows := box
 	rows.Height, rows.Width, rows.SrcPitch, rows.DstPitch = 2, 8, 8, 8
-	deep := g.add(raw, &driver.NodeParams{Type: driver.NodeMemcpy, Copy: &rows}, flat) // which writes to the same place
-	ms := g.add(raw, &driver.NodeParams{Type: driver.NodeMemset, Memset: &set})
-	batch := g.add(raw, &driver.NodeParams{Type: driver.NodeBatchMemOp, Ops: []driver.MemOp{{Op: driver.MemOpWrite32, Address: p}, {Op: driver.MemOpBarrier}}})
+	deep := g.add(raw, &driver.NodeParams{Type: driver.NodeMemcpy, Copy: &rows}, flat) // one after another: all touch the same memory
+	ms := g.add(raw, &driver.NodeParams{Type: driver.NodeMemset, Memset: &set}, deep)
+	batch := g.add(raw, &driver.NodeParams{Type: driver.NodeBatchMemOp, Ops: []driver.MemOp{{Op: driver.MemOpWrite32, Address: p}, {Op: driver.MemOpBarrier}}}, ms)
 	x := g.instantiate(raw, 0, 0)
 	copied := func(from driver.Memcpy3D, change func(*driver.Memcpy3D)) *driver.NodeParams {
 		change(&from)
