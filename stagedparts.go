@@ -12,11 +12,22 @@ func (st *staging) feed(l *lease) {
 		c := l.chunks[l.fed]
 		if st.failed != nil {
 			c.left.Over.Store(1)
-		} else if !st.feedChunk(l, c, l.first+uint32(l.fed)) {
+		} else if g := l.first + uint32(l.fed); l.emptying(c, g) || !st.feedChunk(l, c, g) {
 			return
 		}
 		l.fed++
 	}
+}
+
+// emptying reports whether a copy to the device would fill a slot, with chunk g, that the host still empties: the device's word only
+// says that the device has filled it. A chunk that l no longer has is over.
+func (l *lease) emptying(c *chunk, g uint32) bool {
+	before := int32(g - uint32(len(l.slots)) - l.first)
+	if c.job.toHost || before < 0 {
+		return false
+	}
+	b := l.chunks[before]
+	return b.job.toHost && b.left.Over.Load() == 0
 }
 
 // feedChunk puts chunk g into the queue; false: not all of it. mu is held.

@@ -19,6 +19,7 @@ var stagedManyCases = []Case{
 	{ID: "CY-04", Name: "eight streams at once", Run: stagedStreams},
 	{ID: "CY-04", Name: "many callers on one stream", Run: stagedCallers},
 	{ID: "CY-05", Name: "sixteen streams share a pool that is too small", Run: stagedShare},
+	{ID: "CY-05", Name: "a slot is filled when it has been emptied", Run: stagedTurns},
 	{ID: "CY-04", Name: "two streams with the same slots", Run: stagedSameSlots},
 	{ID: "CY-05", Name: "a held stream holds no other up", Run: stagedBesideHeld},
 	{ID: "CY-05", Name: "copies of all sizes return while the stream is held", Run: copiesReturn},
@@ -132,6 +133,27 @@ func stagedShare(t *T) {
 	}
 	for range 3 {
 		queuedOn(t, list, bufs, cuda.Staging(pool))()
+	}
+	t.freeAgain(pool)
+}
+
+// stagedTurns copies from and to the device in turns through few slots, without waiting in between: what comes to the host is what
+// was copied before, though the copy after it wants the same slots.
+func stagedTurns(t *T) {
+	const n, rounds = 200_001, 16
+	pool := t.Pool(128 << 10)
+	s, buf := t.Stream(), t.Buffer(n)
+	var src, dst [rounds][]byte
+	for i := range rounds {
+		src[i], dst[i] = noise(n, uint64(i)), make([]byte, n)
+		t.OK(cuda.CopyToDevice(s, buf, src[i], cuda.Staging(pool)))
+		t.OK(cuda.CopyToHost(s, dst[i], buf, cuda.Staging(pool)))
+	}
+	t.Sync(s)
+	for i := range rounds {
+		if !bytes.Equal(src[i], dst[i]) {
+			t.Fatalf("round %d: the bytes differ", i)
+		}
 	}
 	t.freeAgain(pool)
 }
