@@ -55,11 +55,11 @@ func Cases() []Case {
 		callbackCases, attributeCases, contextCases, memOpCases,
 		managedCases, accessCases, greenCases,
 		captureCases, captureEndCases, captureBesideCases, hostNodeCases, graphNodeCases, graphLifeCases, graphChangeCases, graphCondCases,
-		graphInnerCases, nativeCases, hostCopyCases,
+		graphInnerCases, nativeCases, nativeGraphCases, nativeFailCases, hostCopyCases,
 		stagedCases, stagedManyCases, pinnedCases,
 		reportCases, borrowCases,
 		spinCases, watchdogCases,
-		taskCases, taskHoldCases, taskGraphCases,
+		taskCases, taskHoldCases, taskTurnCases, taskGraphCases,
 	)
 }
 
@@ -133,6 +133,6 @@ func runCase(t *testing.T, cfg Config, c Case, b *board) {
 
 // Native reports whether c is about native host functions or HostCopy.
 func (c Case) Native() bool {
-	is := func(other Case) bool { return c.ID == other.ID && c.Name == other.Name }
-	return slices.ContainsFunc(nativeCases, is) || slices.ContainsFunc(hostCopyCases, is)
+	native := slices.Concat(nativeCases, nativeGraphCases, nativeFailCases, hostCopyCases)
+	return slices.ContainsFunc(native, func(other Case) bool { return c.ID == other.ID && c.Name == other.Name })
 }
