@@ -80,6 +80,33 @@ func TestWaits(t *testing.T) {
 	check("the end of many", l.waitsAll(10, 15, nil), 13, 14, 15)
 }
 
+// TestEmptying: a copy to the device does not get a slot's part into the queue while the host empties the slot for the copy before; nor
+// does anything behind it. Counters may wrap.
+func TestEmptying(t *testing.T) {
+	st := &staging{tune: newStagingTune()}
+	for _, start := range []uint32{0, 1<<32 - 2} {
+		pair := &wordPair{device: new(atomic.Uint32), host: new([mostSlots]atomic.Uint32), next: start}
+		pair.begin()
+		l := &lease{pair: pair, start: start, first: start, slots: make([]unsafe.Pointer, 2), size: 4096}
+		down, up := &stagedCopy{toHost: true, host: rows{nil, 16, 16, 2}}, &stagedCopy{host: rows{nil, 16, 16, 3}}
+		for i, job := range []*stagedCopy{down, down, up, up, up} {
+			l.chunks = append(l.chunks, &chunk{job: job, slot: i % 2, n: 16})
+		}
+		check := func(what string, fed int) {
+			t.Helper()
+			st.feed(l)
+			if queued := pair.queue.Tail.Load(); l.fed != fed || queued != uint64(fed) {
+				t.Errorf("start %d, %s: %d chunks fed and %d parts queued, want %d", start, what, l.fed, queued, fed)
+			}
+		}
+		check("both slots full", 2)
+		l.chunks[1].left.Over.Store(1)
+		check("the second is empty", 2)
+		l.chunks[0].left.Over.Store(1)
+		check("both are empty", 5)
+	}
+}
+
 func TestStagingVariable(t *testing.T) {
 	t.Setenv(stagingVariable, "chunk=8M,threads=3,least=100K,ring=1000,bad=1,slots=x,small=0")
 	got := newStagingTune()
