@@ -126,7 +126,7 @@ func nativeLost(t *T) {
 	for range 100 { // and meanwhile nobody calls the library
 		e := Receive(t, "OnLost", told)
 		t.Is(unwrap(e), cuda.ErrIllegalAddress, cuda.ErrDeviceLost)
-		if e.Name != "counter" && !strings.HasPrefix(e.Name, "native function 0x") || !strings.Contains(e.Site, "nativefail.go:") {
+		if e.Name != "counter" && !strings.HasPrefix(e.Name, "native function 0x") || !strings.Contains(e.Site, "native.go:") {
 			t.Errorf("name %q, site %q", e.Name, e.Site)
 		}
 		err := Receive(t, "OnDone", ends)
