@@ -98,12 +98,9 @@ func (st *staging) newLease(s *Stream, want, n uintptr) (*lease, driver.Result) 
 	}
 	pair.begin()
 	l := &lease{stream: s.raw, pair: pair, start: pair.next, first: pair.next, queues: true}
-	r := st.fill(l, want, n, leaseCap(st.mem.limit, st.mem.room(), alone))
-	if r == driver.Success {
-		var err error
-		if l.behind, err = st.ctx.events.get(st.ctx, "copy"); err != nil {
-			r = driver.ErrorOutOfMemory
-		}
+	var r driver.Result
+	if l.behind, r = st.ctx.events.take(st.ctx); r == driver.Success { // first: slots that are given back look like room to callers
+		r = st.fill(l, want, n, leaseCap(st.mem.limit, st.mem.room(), alone))
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()

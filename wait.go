@@ -56,26 +56,30 @@ type eventPool struct {
 	made int
 }
 
-// get takes an event from the pool, or makes one.
+// get is take for a call of the library's.
 func (p *eventPool) get(c *Context, op string) (driver.Event, error) {
+	e, r := p.take(c)
+	return e, c.result(op, r)
+}
+
+// take takes an event from the pool, or makes one.
+func (p *eventPool) take(c *Context) (e driver.Event, r driver.Result) {
 	p.mu.Lock()
 	if n := len(p.free); n > 0 {
 		e := p.free[n-1]
 		p.free = p.free[:n-1]
 		p.mu.Unlock()
-		return e, nil
+		return e, driver.Success
 	}
 	p.made++
 	p.mu.Unlock()
-	var e driver.Event
-	var r driver.Result
 	c.drv.relaxed(func() { e, r = c.drv.drv.EventCreate(c.raw, driver.EventDisableTiming) })
 	if r != driver.Success {
 		p.mu.Lock()
 		p.made--
 		p.mu.Unlock()
 	}
-	return e, c.result(op, r)
+	return e, r
 }
 
 func (p *eventPool) put(e driver.Event) {
