@@ -133,7 +133,9 @@ func (st *staging) next(w *native.Work) int {
 		st.want = 0
 	}
 	st.parked++
-	w.Seen = st.board.Bell.Load()
+	if w.Seen = st.board.Bell.Load(); st.closing {
+		w.Seen-- // close has rung already: the worker does not sleep
+	}
 	return workerParks
 }
 

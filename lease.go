@@ -80,8 +80,17 @@ func (st *staging) take(fits func(*lease) bool) (best *lease) {
 	}
 	if best != nil {
 		best.queues = true
+		best.follow()
 	}
 	return best
+}
+
+// follow moves start behind the chunks, so that a lease may last for ever though the chunks' numbers wrap. Slots remain what they are,
+// and the chunk that had a slot before one that is not done is at start or behind it. mu is held, and no call queues.
+func (l *lease) follow() {
+	if n, passed := uint32(len(l.slots)), l.first-l.start; passed > 1<<30 {
+		l.start += (passed/n - 1) * n
+	}
 }
 
 // newLease makes a lease of slots of size want, or smaller ones if there is not so much to be had.

@@ -57,6 +57,31 @@ func TestStaleWord(t *testing.T) {
 	}
 }
 
+// TestFollow: a lease goes on where the chunks' numbers wrap. Each chunk has the slot that it would have had, and waits for the chunk
+// before it there.
+func TestFollow(t *testing.T) {
+	const start, slots = 1<<32 - 5, 3
+	st, job := &staging{}, &stagedCopy{}
+	l := &lease{start: start, first: start, slots: make([]unsafe.Pointer, slots)}
+	st.leases = []*lease{l}
+	for passed := uint64(0); passed < 3<<32; passed += 1<<29 + 1 {
+		l.first = start + uint32(passed)
+		if st.take(func(*lease) bool { return true }) != l {
+			t.Fatal("not taken")
+		}
+		l.queues = false
+		for i := range uint64(5) {
+			g := l.first + uint32(i)
+			if got, want := l.slotOf(g), int((passed+i)%slots); got != want {
+				t.Fatalf("%d chunks on: slot %d, want %d", passed+i, got, want)
+			}
+			if at := l.readyAt(&chunk{job: job}, g); passed > 0 && at != g-slots+1 {
+				t.Fatalf("%d chunks on: ready at %d, want %d", passed+i, at, g-slots+1)
+			}
+		}
+	}
+}
+
 // TestWaits: the device waits for a slot before it fills it again, or reads it, and at the end for the last chunk of each slot.
 func TestWaits(t *testing.T) {
 	pair := &wordPair{device: new(atomic.Uint32), host: new([mostSlots]atomic.Uint32), next: 10}
