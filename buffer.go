@@ -206,3 +206,8 @@ func (s *Stream) memset32(op string, b *Buffer, value uint32) error {
 		return s.driver().MemsetD32Async(s.ctx.raw, b.ptr, value, n, s.raw)
 	})
 }
+
+// overlap reports whether a and b have memory in common.
+func overlap(a, b *Buffer) bool {
+	return a.ptr < b.ptr+driver.DevicePtr(b.n) && b.ptr < a.ptr+driver.DevicePtr(a.n)
+}

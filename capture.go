@@ -144,8 +144,7 @@ func (c *capture) keepMemory(host hostRange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.over {
-		c.owner.memory = append(c.owner.memory, host)
-		c.owner.addOpen(c.origin.ctx.drv.pinned.at(host))
+		c.owner.addMemory(host)
 	}
 }
 

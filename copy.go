@@ -151,10 +151,12 @@ func (s *Stream) copyHost(op string, toHost bool, host rows, o *copyOptions, mov
 	}
 	capturing := s.isCapturing()
 	pinned := s.ctx.drv.pinned.find(host.span())
-	st := s.ctx.stagingOf(o)
-	small := !toHost && host.n == 1 && host.width <= st.tune.small
-	if !capturing && pinned == nil && !(o != nil && o.direct) && !(small && !s.ctx.pageable) {
-		return s.stage(op, st, toHost, host, o, move)
+	if !capturing && pinned == nil && !(o != nil && o.direct) {
+		st := s.ctx.stagingOf(o)
+		small := !toHost && host.n == 1 && host.width <= st.tune.small
+		if !small || s.ctx.pageable {
+			return s.stage(op, st, toHost, host, o, move)
+		}
 	}
 	if pinned == nil && !capturing && s.ctx.drv.tasks.running.Load() > 0 { // then the driver may wait for the copy
 		waited, err := s.mayWait(op)
@@ -238,7 +240,7 @@ func (s *Stream) copyBuffer(op string, dst, src *Buffer) error {
 	if dst.n == 0 {
 		return nil
 	}
-	if dst.ptr < src.ptr+driver.DevicePtr(src.n) && src.ptr < dst.ptr+driver.DevicePtr(dst.n) {
+	if overlap(dst, src) {
 		return failf(op, ErrInvalidValue, "dst and src overlap; copy through a third buffer")
 	}
 	if s.waitsTurn() {

@@ -160,9 +160,7 @@ func (n *nativeCall) setEnds(op string, e *copyEnds) (uintptr, error) {
 // Go memory.
 func (n *nativeCall) hold(op, name string, i int, memory hostRange, owner *resource) error {
 	if owner == nil {
-		if found := n.all.drv.pinned.at(memory); len(found) > 0 {
-			owner = found[0]
-		}
+		owner = n.all.drv.pinned.find(memory)
 	}
 	switch {
 	case owner == nil:

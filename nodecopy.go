@@ -62,9 +62,7 @@ func (p *hostCopy) lower(l *lowering) error {
 	if uintptr(p.b.n) != p.host.n {
 		return failf(l.op, ErrInvalidValue, "%s has %d bytes and %s %d; they must be equal (see Buffer.Slice)", hostName, p.host.n, bufName, p.b.n)
 	}
-	o := l.own()
-	o.memory = []hostRange{p.host}
-	o.addOpen(l.ctx.drv.pinned.at(p.host))
+	l.own().addMemory(p.host)
 	if p.toHost {
 		return l.copy(driver.Memcpy3D{
 			SrcType: driver.MemoryDevice, SrcDevice: p.b.ptr, DstType: driver.MemoryHost, DstHost: p.host.ptr, Width: p.host.n,
@@ -83,10 +81,6 @@ func (l *lowering) copy(c driver.Memcpy3D) error {
 	c.Height, c.Depth = 1, 1
 	l.params.Type, l.params.Copy = driver.NodeMemcpy, &c
 	return nil
-}
-
-func overlap(a, b *Buffer) bool {
-	return a.ptr < b.ptr+driver.DevicePtr(b.n) && b.ptr < a.ptr+driver.DevicePtr(a.n)
 }
 
 // MemsetParams fill b with value.

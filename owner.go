@@ -10,7 +10,7 @@ import (
 )
 
 // owner is what one node of a graph uses in one version of its parameters, or what all nodes of one capture use: host
-// functions, buffers, modules, events, host memory. Once a node has it, nothing is added.
+// functions, buffers, modules, events, host memory. Once a node has it, nothing is added; to a capture's, as long as that goes on.
 //
 // A user object of the driver carries it. The graph refers to that object, and so does whatever is made of the graph: clones,
 // graphs that embed it, executables until their last launch is done. When the driver has no reference left, it says so on some
@@ -62,12 +62,11 @@ func (o *owner) add(resources ...*resource) {
 	}
 }
 
-// addOpen retains resources unless they are closed.
-func (o *owner) addOpen(resources []*resource) {
-	for _, r := range resources {
-		if !slices.Contains(o.resources, r) && r.acquire() {
-			o.resources = append(o.resources, r)
-		}
+// addMemory keeps host memory, and the pinned memory that it lies in, unless that is closed.
+func (o *owner) addMemory(host hostRange) {
+	o.memory = append(o.memory, host)
+	if r := o.drv.pinned.find(host); r != nil && !slices.Contains(o.resources, r) && r.acquire() {
+		o.resources = append(o.resources, r)
 	}
 }
 

@@ -43,7 +43,7 @@ func (c *Context) NewPinnedPool(limit int) (*PinnedPool, error) {
 		return nil, failf(op, ErrInvalidValue, "limit %d: a pool has at least one byte", limit)
 	}
 	size := roundUp(uintptr(limit), arenaUnit)
-	p := &PinnedPool{st: newStaging(c, size), n: int(size)}
+	p := &PinnedPool{st: newStaging(c, newStagingTune(), size), n: int(size)}
 	p.st.mem.segment = size
 	at, r := p.st.mem.get(size)
 	if r == driver.Success {

@@ -59,14 +59,6 @@ func search(list []pinnedRange, base uintptr) (int, bool) {
 	return slices.BinarySearchFunc(list, base, func(r pinnedRange, base uintptr) int { return cmp.Compare(r.base, base) })
 }
 
-// at is the resource of the pinned memory that host lies in, if there is one.
-func (p *pinnedRanges) at(host hostRange) []*resource {
-	if res := p.find(host); res != nil {
-		return []*resource{res}
-	}
-	return nil
-}
-
 // find is the resource of the pinned memory that host lies in, or nil. Memory that is pinned only in part counts as ordinary.
 func (p *pinnedRanges) find(host hostRange) *resource {
 	list := p.all()

@@ -62,12 +62,12 @@ type wordPair struct {
 }
 
 const (
-	wordsPerStaging = 256 // pairs, and so leases
+	pairsPerStaging = 256 // and so leases
 	wordPairSize    = 128
 	mostSlots       = wordPairSize / 2 / 4
 )
 
-var _ [native.MostQueues - wordsPerStaging]struct{} // the board has room for all
+var _ [native.MostQueues - pairsPerStaging]struct{} // the board has room for all
 
 // chunk is a part of a copy that is in a slot at one time.
 type chunk struct {
@@ -86,9 +86,9 @@ func place(w *atomic.Uint32) driver.DevicePtr { return driver.DevicePtr(uintptr(
 // reached reports whether a counter has come to n. Counters wrap.
 func reached(w *atomic.Uint32, n uint32) bool { return int32(w.Load()-n) >= 0 }
 
-func newStaging(c *Context, limit uintptr) *staging {
+func newStaging(c *Context, tune stagingTune, limit uintptr) *staging {
 	d := c.drv.drv
-	st := &staging{ctx: c, tune: newStagingTune(), bell: make(chan struct{}, 1)}
+	st := &staging{ctx: c, tune: tune, bell: make(chan struct{}, 1)}
 	st.mem = &arena{limit: limit, segment: 16 << 20, take: func(n uintptr) (p unsafe.Pointer, r driver.Result) {
 		c.drv.relaxed(func() { p, r = d.MemHostAlloc(c.raw, n, driver.MemHostAllocPortable) })
 		return p, r
@@ -106,15 +106,15 @@ func (st *staging) open() driver.Result {
 	if done {
 		return driver.Success
 	}
-	p, r := st.mem.take(wordsPerStaging * wordPairSize)
+	p, r := st.mem.take(pairsPerStaging * wordPairSize)
 	if r != driver.Success {
 		return r
 	}
-	clear(unsafe.Slice((*byte)(p), wordsPerStaging*wordPairSize))
+	clear(unsafe.Slice((*byte)(p), pairsPerStaging*wordPairSize))
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.words = p
-	for i := range wordsPerStaging {
+	for i := range pairsPerStaging {
 		at := unsafe.Add(p, i*wordPairSize)
 		st.all = append(st.all, &wordPair{device: (*atomic.Uint32)(at), host: (*[mostSlots]atomic.Uint32)(unsafe.Add(at, wordPairSize/2))})
 	}
@@ -194,7 +194,7 @@ func (st *staging) done(l *lease, c *chunk) bool {
 
 // post puts the leases' queues on the board. mu is held.
 func (st *staging) post() {
-	list := make([]*native.Queue, 0, wordsPerStaging)
+	list := make([]*native.Queue, 0, pairsPerStaging)
 	for _, l := range st.leases {
 		list = append(list, l.pair.queue)
 	}

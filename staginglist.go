@@ -23,7 +23,8 @@ func (c *Context) stagingOf(o *copyOptions) *staging {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ring == nil {
-		l.ring = newStaging(c, newStagingTune().ring)
+		tune := newStagingTune()
+		l.ring = newStaging(c, tune, tune.ring)
 		l.put(l.ring)
 	}
 	return l.ring
