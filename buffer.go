@@ -163,8 +163,8 @@ func (s *Stream) fill(op string, b *Buffer, size int, queue func(n uintptr) driv
 		return err
 	}
 	defer b.res.release()
-	if b.n%size != 0 || uint64(b.ptr)%uint64(size) != 0 {
-		return failf(op, ErrInvalidValue, "b has %d bytes at %#x: both must be multiples of %d", b.n, uint64(b.ptr), size)
+	if err := b.divides(op, "b", size); err != nil {
+		return err
 	}
 	if b.n == 0 {
 		return nil
@@ -205,6 +205,14 @@ func (s *Stream) memset32(op string, b *Buffer, value uint32) error {
 	return s.fill(op, b, 4, func(n uintptr) driver.Result {
 		return s.driver().MemsetD32Async(s.ctx.raw, b.ptr, value, n, s.raw)
 	})
+}
+
+// divides refuses b, an argument's name, if it is not elements of size bytes.
+func (b *Buffer) divides(op, name string, size int) error {
+	if b.n%size != 0 || uint64(b.ptr)%uint64(size) != 0 {
+		return failf(op, ErrInvalidValue, "%s has %d bytes at %#x: both must be multiples of %d", name, b.n, uint64(b.ptr), size)
+	}
+	return nil
 }
 
 // overlap reports whether a and b have memory in common.

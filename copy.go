@@ -189,12 +189,8 @@ func (s *Stream) tellCopied(op string, host rows, o *copyOptions) error {
 		return nil
 	}
 	done, d, c := o.progress(host.bytes()), s.ctx.drv, s.ctx
-	raw, err := c.events.get(c, op)
+	raw, err := s.behind(op)
 	if err != nil {
-		return err
-	}
-	if err := c.result(op, s.driver().EventRecord(c.raw, raw, s.raw)); err != nil {
-		c.events.put(raw)
 		return err
 	}
 	d.notices.add()

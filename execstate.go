@@ -79,11 +79,12 @@ func (x *execState) launched(s *Stream) {
 		return
 	}
 	c := x.ctx
-	event, err := c.events.get(c, "GraphExec.Launch")
+	event, err := s.behind("GraphExec.Launch")
 	if err != nil {
 		return // they go later
 	}
 	former := x.retiring
+	x.retiring = nil
 	done := func(driver.Result) {
 		for _, o := range former {
 			o.release()
@@ -91,11 +92,6 @@ func (x *execState) launched(s *Stream) {
 		c.events.put(event)
 		c.drv.endings.done()
 	}
-	if r := c.drv.drv.EventRecord(c.raw, event, s.raw); r != driver.Success {
-		c.events.put(event)
-		return
-	}
-	x.retiring = nil
 	c.drv.endings.add()
 	if _, r := c.drv.drv.NotifyEvent(c.raw, event, done); r != driver.Success {
 		done(r)

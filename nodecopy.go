@@ -103,8 +103,8 @@ func (p *memsetParams) lower(l *lowering) error {
 		return err
 	}
 	b := p.buffer
-	if b.n%p.size != 0 || uint64(b.ptr)%uint64(p.size) != 0 {
-		return failf(l.op, ErrInvalidValue, "the buffer has %d bytes at %#x: both must be multiples of %d", b.n, uint64(b.ptr), p.size)
+	if err := b.divides(l.op, "the buffer", p.size); err != nil {
+		return err
 	}
 	if b.n == 0 {
 		return failf(l.op, ErrInvalidValue, "there is nothing to fill: a memset node needs at least one byte")

@@ -212,12 +212,8 @@ func (b *PinnedBlock) ReleaseAfter(s *Stream) error {
 	if c.drv != b.pool.st.ctx.drv {
 		return failf(op, ErrInvalidValue, "the stream belongs to %s and the pool to %s; use one Driver for both", c.describe(), b.pool.st.ctx.describeBeside(c))
 	}
-	raw, err := c.events.get(c, op)
+	raw, err := s.behind(op)
 	if err != nil {
-		return err
-	}
-	if err := c.result(op, s.driver().EventRecord(c.raw, raw, s.raw)); err != nil {
-		c.events.put(raw)
 		return err
 	}
 	pool, data := b.pool, b.data

@@ -311,12 +311,8 @@ func (s *Stream) Wait(ctx context.Context) error {
 	}
 	defer waited()
 	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
-	raw, err := s.ctx.events.get(s.ctx, op)
+	raw, err := s.behind(op)
 	if err != nil {
-		return err
-	}
-	if err := s.ctx.result(op, s.driver().EventRecord(s.ctx.raw, raw, s.raw)); err != nil {
-		s.ctx.events.put(raw)
 		return err
 	}
 	done, err := s.ctx.notify(op, raw, func() { s.ctx.events.put(raw) })

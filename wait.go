@@ -49,6 +49,18 @@ func (c *Context) await(op string, ctx context.Context, done *completion) error 
 	return c.result(op, done.r)
 }
 
+// behind is an event of the library's own that is recorded behind what s has queued; it goes back to the context's.
+func (s *Stream) behind(op string) (driver.Event, error) {
+	e, r := s.ctx.events.take(s.ctx)
+	if r != driver.Success {
+		return 0, s.ctx.result(op, r)
+	}
+	if r = s.driver().EventRecord(s.ctx.raw, e, s.raw); r != driver.Success {
+		s.ctx.events.put(e)
+	}
+	return e, s.ctx.result(op, r)
+}
+
 // eventPool keeps events of a context for the library's own use. They are made without timing.
 type eventPool struct {
 	mu   sync.Mutex
