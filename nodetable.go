@@ -227,6 +227,14 @@ func (t *nodeTable) addLoose(hosts []hostfn.Handle) {
 	t.loose = append(t.loose, hosts...)
 }
 
+// mayHaveHosts refuses host nodes where the driver does.
+func (t *nodeTable) mayHaveHosts(op string) error {
+	if t.kind == bodyGraph {
+		return failf(op, ErrNotSupported, "the body of a conditional node cannot have host nodes")
+	}
+	return nil
+}
+
 // tie says that a loose function is node n's.
 func (t *nodeTable) tie(n GraphNode, h hostfn.Handle) {
 	t.mu.Lock()
@@ -240,6 +248,9 @@ func (t *nodeTable) tie(n GraphNode, h hostfn.Handle) {
 func (t *nodeTable) tieInner(n GraphNode, hosts []hostfn.Handle) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.list[n.at].inner != nil { // another executable's call was first
+		return
+	}
 	inner := new(innerGraphs)
 	for _, h := range hosts {
 		if t.takeLoose(h) {
