@@ -137,8 +137,8 @@ func (b *GraphBuilder) hostLaunch(fn func(), site uintptr, opts []HostOption) er
 	if fn == nil {
 		return failf(op, ErrInvalidValue, "fn is nil")
 	}
-	if c.nodes.kind == bodyGraph {
-		return failf(op, ErrNotSupported, "the body of a conditional node cannot have host nodes")
+	if err := c.nodes.mayHaveHosts(op); err != nil {
+		return err
 	}
 	kept := hostfn.Func{Run: fn, Site: site, Group: &s.ctx.funcs}
 	if len(opts) > 0 {
@@ -150,18 +150,31 @@ func (b *GraphBuilder) hostLaunch(fn func(), site uintptr, opts []HostOption) er
 	}
 	h := s.ctx.drv.funcs.Keep(kept)
 	if h == 0 {
-		return failf(op, ErrOutOfMemory, "there are 16 million host nodes; close graphs that are not needed")
+		return tooManyHosts(op)
 	}
-	if !c.keepNode(h) {
-		s.ctx.drv.funcs.Drop(h)
-		return failf(op, ErrNotBuilding, "the graph builder has ended")
+	r, err := c.addHost(op, h, func() driver.Result { return s.ctx.launch(s.raw, h, kept) })
+	if err != nil {
+		return err
 	}
-	r := s.driver().LaunchHostFunc(s.ctx.raw, s.raw, uint64(h))
-	if r == driver.Success {
-		return nil
-	}
-	c.dropNode(h)
 	return s.ctx.resultf(op, r, "the driver refused the host function; it is not in the graph")
+}
+
+// addHost has launch capture the host node of a kept function, which is the capture's from then on. An error: there was no call.
+func (c *capture) addHost(op string, h hostfn.Handle, launch func() driver.Result) (driver.Result, error) {
+	if !c.keepNode(h) {
+		c.origin.ctx.drv.funcs.Drop(h)
+		return 0, failf(op, ErrNotBuilding, "the graph builder has ended")
+	}
+	r := launch()
+	if r != driver.Success {
+		c.dropNode(h)
+	}
+	return r, nil
+}
+
+// tooManyHosts is the error of a host node for whose function there is no room.
+func tooManyHosts(op string) error {
+	return failf(op, ErrOutOfMemory, "there are 16 million host nodes; close graphs that are not needed")
 }
 
 // keepNode has the capture own a host function, unless it is over.

@@ -147,8 +147,8 @@ func (b *GraphBuilder) hostLaunchNative(l nativeLaunch, opts []HostOption) error
 	if err != nil {
 		return err
 	}
-	if c.nodes.kind == bodyGraph {
-		return failf(l.op, ErrNotSupported, "the body of a conditional node cannot have host nodes")
+	if err := c.nodes.mayHaveHosts(l.op); err != nil {
+		return err
 	}
 	if o == nil {
 		o = &hostOptions{native: l.fn}
@@ -160,17 +160,12 @@ func (b *GraphBuilder) hostLaunchNative(l nativeLaunch, opts []HostOption) error
 	h := s.ctx.drv.natives.keep(call)
 	if h == 0 {
 		s.ctx.drv.natives.release(call, false)
-		return failf(l.op, ErrOutOfMemory, "there are 16 million host nodes; close graphs that are not needed")
+		return tooManyHosts(l.op)
 	}
-	if !c.keepNode(h) {
-		s.ctx.drv.funcs.Drop(h)
-		return failf(l.op, ErrNotBuilding, "the graph builder has ended")
+	r, err := c.addHost(l.op, h, func() driver.Result { return call.launch(s, o) })
+	if err != nil {
+		return err
 	}
-	r := call.launch(s, o)
-	if r == driver.Success {
-		return nil
-	}
-	c.dropNode(h)
 	return s.ctx.nativeRefused(l.op, r)
 }
 

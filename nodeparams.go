@@ -175,7 +175,7 @@ func (h *hostParams) lower(l *lowering) error {
 		fn.More, l.params.Mode = o, uint32(o.mode)
 	}
 	if l.owner = newHostOwner(c.drv, fn); l.owner == nil {
-		return failf(l.op, ErrOutOfMemory, "there are 16 million host nodes; close graphs that are not needed")
+		return tooManyHosts(l.op)
 	}
 	l.hosts = l.owner.hosts
 	l.params.Type, l.params.Data = driver.NodeHost, uint64(l.hosts[0])
