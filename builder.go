@@ -202,19 +202,15 @@ func (c *capture) begin(mode driver.CaptureMode) driver.Result {
 // beginError explains why the driver refused to begin c.
 func (c *capture) beginError(op string, r driver.Result) error {
 	s := c.origin
-	if c.again {
+	switch {
+	case c.again:
 		return s.ctx.needs(op, r, "cuStreamBeginRecaptureToGraph", "the driver refused to begin")
-	}
-	switch r {
-	case driver.ErrorIllegalState:
+	case r == driver.ErrorIllegalState:
 		return &Error{Op: op, Code: ErrCapturing, also: ErrIllegalState, Reason: "the stream is capturing already; end that capture first"}
-	case driver.ErrorNotSupported:
-		return s.ctx.resultf(op, r, "capturing into a graph came with CUDA 12.3; this driver is of %v", s.ctx.drv.version)
-	}
-	if s.raw <= driver.StreamLegacy {
+	case r != driver.ErrorNotSupported && s.raw <= driver.StreamLegacy:
 		return s.ctx.resultf(op, r, "the legacy default stream cannot capture; make a stream with NewStream")
 	}
-	return s.ctx.resultf(op, r, "the driver refused to begin")
+	return s.ctx.needs(op, r, "cuStreamBeginCaptureToGraph", "the driver refused to begin")
 }
 
 // End ends the capture and gives its graph, which the program closes. After an error there is none, nothing is left of the

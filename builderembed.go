@@ -22,19 +22,16 @@ func (b *GraphBuilder) Embed(g *Graph) error {
 		return err
 	}
 	defer l.end()
-	info, r := s.driver().StreamGetCaptureInfo(s.ctx.raw, s.raw)
-	switch {
-	case r != driver.Success:
-		return s.captureResult(op, r)
-	case info.Status != driver.CaptureActive:
-		return s.captureResult(op, driver.ErrorStreamCaptureInvalidated)
+	info, err := s.activeCapture(op)
+	if err != nil {
+		return err
 	}
 	raw, r := s.driver().GraphAddNode(s.ctx.raw, info.Graph, info.Deps, info.Edges, &l.params)
 	if r != driver.Success {
 		return s.ctx.resultf(op, r, "%s", l.addReason(r))
 	}
 	c.nodes.add(l.node(raw))
-	return s.captureResult(op, s.driver().StreamUpdateCaptureDependencies(s.ctx.raw, s.raw, []driver.GraphNode{raw}, nil, driver.CaptureSetDependencies))
+	return s.continueBehind(op, []driver.GraphNode{raw}, nil, driver.CaptureSetDependencies)
 }
 
 // Complete ends the capture and makes an executable of what it built, for a program that needs no Graph. Errors: as End's and

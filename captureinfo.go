@@ -32,6 +32,10 @@ func (s CaptureStatus) String() string {
 // the later node begins when the earlier is done. The numbers are the driver's (CUgraphEdgeData).
 type EdgeData struct{ FromPort, ToPort, Type uint8 }
 
+func (e EdgeData) raw() driver.EdgeData {
+	return driver.EdgeData{FromPort: e.FromPort, ToPort: e.ToPort, Type: e.Type}
+}
+
 func publicEdge(e driver.EdgeData) EdgeData { return EdgeData{e.FromPort, e.ToPort, e.Type} }
 
 // CaptureInfo tells of a stream's capture. Only Status means something unless that is CaptureActive.
@@ -69,7 +73,7 @@ func (s *Stream) CaptureInfo() (CaptureInfo, error) {
 func (s *Stream) captureInfo(op string) (CaptureInfo, error) {
 	raw, r := s.driver().StreamGetCaptureInfo(s.ctx.raw, s.raw)
 	if r != driver.Success {
-		return CaptureInfo{}, s.captureResult(op, r)
+		return CaptureInfo{}, s.captureResult(op, r, "cuStreamGetCaptureInfo")
 	}
 	info := CaptureInfo{Status: CaptureStatus(raw.Status), ID: raw.ID, Graph: uintptr(raw.Graph)}
 	if raw.Status != driver.CaptureActive {
@@ -147,14 +151,9 @@ func (s *Stream) updateDependencies(op string, deps []CaptureDependency, flags u
 		return err
 	}
 	defer s.end()
-	info, r := s.driver().StreamGetCaptureInfo(s.ctx.raw, s.raw)
-	switch {
-	case r != driver.Success:
-		return s.captureResult(op, r)
-	case info.Status == driver.CaptureNone:
-		return s.captureResult(op, driver.ErrorIllegalState)
-	case info.Status == driver.CaptureInvalidated:
-		return s.captureResult(op, driver.ErrorStreamCaptureInvalidated)
+	info, err := s.activeCapture(op)
+	if err != nil {
+		return err
 	}
 	known := s.capturedNodes(info.ID)
 	nodes, edges := make([]driver.GraphNode, len(deps)), make([]driver.EdgeData, len(deps))
@@ -164,20 +163,37 @@ func (s *Stream) updateDependencies(op string, deps []CaptureDependency, flags u
 			return err
 		}
 		nodes[i] = n.raw
-		edges[i] = driver.EdgeData{FromPort: d.Edge.FromPort, ToPort: d.Edge.ToPort, Type: d.Edge.Type}
+		edges[i] = d.Edge.raw()
 	}
-	return s.captureResult(op, s.driver().StreamUpdateCaptureDependencies(s.ctx.raw, s.raw, nodes, edges, flags))
+	return s.continueBehind(op, nodes, edges, flags)
 }
 
-// captureResult is result with a reason for what calls about captures are refused with.
-func (s *Stream) captureResult(op string, r driver.Result) error {
+// continueBehind has what is captured next depend on nodes.
+func (s *Stream) continueBehind(op string, nodes []driver.GraphNode, edges []driver.EdgeData, flags uint32) error {
+	r := s.driver().StreamUpdateCaptureDependencies(s.ctx.raw, s.raw, nodes, edges, flags)
+	return s.captureResult(op, r, "cuStreamUpdateCaptureDependencies")
+}
+
+// activeCapture is what the driver knows of the capture that s is in, which must be in order.
+func (s *Stream) activeCapture(op string) (driver.CaptureInfo, error) {
+	info, r := s.driver().StreamGetCaptureInfo(s.ctx.raw, s.raw)
+	switch {
+	case r != driver.Success:
+	case info.Status == driver.CaptureNone:
+		r = driver.ErrorIllegalState
+	case info.Status == driver.CaptureInvalidated:
+		r = driver.ErrorStreamCaptureInvalidated
+	}
+	return info, s.captureResult(op, r, "cuStreamGetCaptureInfo")
+}
+
+// captureResult is needs with a reason for what calls about captures are refused with.
+func (s *Stream) captureResult(op string, r driver.Result, function string) error {
 	switch r {
-	case driver.ErrorNotSupported:
-		return s.ctx.resultf(op, r, "it came with CUDA 12.3; this driver is of %v", s.ctx.drv.version)
 	case driver.ErrorIllegalState:
 		return s.ctx.resultf(op, r, "the stream is not capturing")
 	case driver.ErrorStreamCaptureImplicit:
 		return s.ctx.resultf(op, r, "a blocking stream of the context is capturing, and the legacy default stream cannot be used meanwhile")
 	}
-	return s.ctx.result(op, r)
+	return s.ctx.needs(op, r, function, "")
 }

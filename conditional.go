@@ -37,7 +37,7 @@ func (g *Graph) NewCondition(opts ...ConditionOption) (Condition, error) {
 	}
 	handle, r := g.ctx.drv.drv.GraphConditionalHandleCreate(g.ctx.raw, g.raw, o.value, o.flags)
 	if r != driver.Success {
-		return Condition{}, g.refused(op, r, "12.3", "")
+		return Condition{}, g.ctx.needs(op, r, "cuGraphConditionalHandleCreate", "")
 	}
 	return Condition{g.nodes.root(), handle}, nil
 }
@@ -100,7 +100,7 @@ func (g *Graph) addConditional(op, since string, cond Condition, kind int32, bod
 	c := &driver.Conditional{Handle: cond.handle, Kind: kind, Size: bodies}
 	raw, r := g.ctx.drv.drv.GraphAddNode(g.ctx.raw, g.raw, deps, nil, &driver.NodeParams{Type: driver.NodeConditional, Cond: c})
 	if r != driver.Success {
-		return GraphNode{}, nil, g.refused(op, r, since, "the driver refused the conditional node (it came with CUDA "+since+"); the graph is as it was")
+		return GraphNode{}, nil, g.ctx.needs(op, r, "cuGraphAddNode", "the driver refused the conditional node (it came with CUDA %s); the graph is as it was", since)
 	}
 	inner := new(innerGraphs)
 	n := g.nodes.add(node{raw: raw, inner: inner})

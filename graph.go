@@ -180,17 +180,6 @@ func (g *Graph) refuseCaptured(op, what string) error {
 	return failf(op, ErrIllegalState, "%s is being captured into, or a graph inside a node of it; end that first", what)
 }
 
-// refused is the error of a graph call that the driver refused with r; since is the CUDA version that brought the call.
-func (g *Graph) refused(op string, r driver.Result, since, reason string) error {
-	if r == driver.ErrorNotSupported && since != "" {
-		return g.ctx.resultf(op, r, "it came with CUDA %s; this driver is of %v", since, g.ctx.drv.version)
-	}
-	if reason == "" {
-		return g.ctx.result(op, r)
-	}
-	return g.ctx.resultf(op, r, "%s", reason)
-}
-
 // Context is the context that g belongs to.
 func (g *Graph) Context() *Context {
 	if g == nil {
@@ -234,7 +223,7 @@ func (g *Graph) Edges() ([]GraphEdge, error) {
 	defer g.end()
 	raw, r := g.ctx.drv.drv.GraphGetEdges(g.ctx.raw, g.raw)
 	if r != driver.Success {
-		return nil, g.refused(op, r, "12.3", "")
+		return nil, g.ctx.needs(op, r, "cuGraphGetEdges", "")
 	}
 	edges := make([]GraphEdge, 0, len(raw))
 	for _, e := range raw {

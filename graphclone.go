@@ -15,11 +15,10 @@ func (g *Graph) Clone() (*Graph, error) {
 	}
 	raw, r := g.ctx.drv.drv.GraphClone(g.ctx.raw, g.raw)
 	if r != driver.Success {
-		reason := ""
 		if r == driver.ErrorNotSupported {
-			reason = "a graph with memory allocation, memory free or conditional nodes cannot be cloned; build it again"
+			return nil, g.ctx.resultf(op, r, "a graph with memory allocation, memory free or conditional nodes cannot be cloned; build it again")
 		}
-		return nil, g.refused(op, r, "", reason)
+		return nil, g.ctx.result(op, r)
 	}
 	clone := newGraph(g.ctx, raw, new(nodeTable))
 	g.copyNodes(clone)
@@ -68,7 +67,7 @@ func (g *Graph) FindInClone(n GraphNode, clone *Graph) (GraphNode, error) {
 	}
 	raw, r := g.ctx.drv.drv.GraphNodeFindInClone(g.ctx.raw, found.raw, clone.raw)
 	if r != driver.Success {
-		return GraphNode{}, g.refused(op, r, "", "clone was not made of the graph since it has n, or has lost the copy of n")
+		return GraphNode{}, g.ctx.resultf(op, r, "clone was not made of the graph since it has n, or has lost the copy of n")
 	}
 	return clone.nodes.of(raw), nil
 }

@@ -24,7 +24,7 @@ func (g *Graph) DOT(w io.Writer) error {
 	p := &dotPrinter{w: bufio.NewWriter(w)}
 	p.printf("digraph graph_ {\n\tnode [shape=box];\n")
 	if r := p.graph(g, "\t"); r != driver.Success {
-		return g.refused(op, r, "12.3", "")
+		return g.ctx.needs(op, r, "cuGraphGetEdges", "")
 	}
 	p.printf("}\n")
 	if err := p.w.Flush(); err != nil {
@@ -49,7 +49,7 @@ func (g *Graph) DebugDOT(path string, verbose bool) error {
 		flags = 1
 	}
 	r := g.ctx.drv.drv.GraphDebugDotPrint(g.ctx.raw, g.raw, path, flags)
-	return g.refused(op, r, "", "the driver could not write "+path)
+	return g.ctx.resultf(op, r, "the driver could not write %s", path)
 }
 
 type dotPrinter struct {

@@ -11,7 +11,10 @@ import (
 // Errors: ErrInvalidValue for an edge that is there already, that leads from a node to itself, or to a node of another graph.
 // A cycle is refused by Instantiate. On an error no edge was added. cuGraphAddDependencies.
 func (g *Graph) AddEdges(edges ...GraphEdge) error {
-	return g.changeEdges("Graph.AddEdges", edges, driver.Driver.GraphAddDependencies, "an edge is there already, or leads from a node to itself")
+	const reason = "an edge is there already, or leads from a node to itself"
+	return g.changeEdges("Graph.AddEdges", edges, driver.Driver.GraphAddDependencies, func(op string, r driver.Result) error {
+		return g.ctx.needs(op, r, "cuGraphAddDependencies", reason)
+	})
 }
 
 // RemoveEdges takes edges out. Needs CUDA 12.3.
@@ -19,12 +22,18 @@ func (g *Graph) AddEdges(edges ...GraphEdge) error {
 // Errors: ErrInvalidValue for an edge that is not there, ErrNotSupported for one of a memory node. On an error all are there
 // still. cuGraphRemoveDependencies.
 func (g *Graph) RemoveEdges(edges ...GraphEdge) error {
-	return g.changeEdges("Graph.RemoveEdges", edges, driver.Driver.GraphRemoveDependencies, "an edge is not there, or is there with other data")
+	return g.changeEdges("Graph.RemoveEdges", edges, driver.Driver.GraphRemoveDependencies, func(op string, r driver.Result) error {
+		reason := "an edge is not there, or is there with other data"
+		if r == driver.ErrorNotSupported {
+			reason = "the edges of memory nodes cannot be removed"
+		}
+		return g.ctx.needs(op, r, "cuGraphRemoveDependencies", "%s", reason)
+	})
 }
 
 type edgeCall func(driver.Driver, driver.Context, driver.Graph, []driver.GraphNode, []driver.GraphNode, []driver.EdgeData) driver.Result
 
-func (g *Graph) changeEdges(op string, edges []GraphEdge, call edgeCall, reason string) error {
+func (g *Graph) changeEdges(op string, edges []GraphEdge, call edgeCall, refused func(op string, r driver.Result) error) error {
 	if err := g.change(op); err != nil {
 		return err
 	}
@@ -43,18 +52,9 @@ func (g *Graph) changeEdges(op string, edges []GraphEdge, call edgeCall, reason 
 			return err
 		}
 		from[i], to[i] = f.raw, t.raw
-		data[i] = driver.EdgeData{FromPort: e.Data.FromPort, ToPort: e.Data.ToPort, Type: e.Data.Type}
+		data[i] = e.Data.raw()
 	}
-	r := call(g.ctx.drv.drv, g.ctx.raw, g.raw, from, to, data)
-	switch r {
-	case driver.Success:
-		return nil
-	case driver.ErrorNotSupported:
-		if g.ctx.drv.version >= 12030 {
-			return g.refused(op, r, "", "the edges of memory nodes cannot be removed")
-		}
-	}
-	return g.refused(op, r, "12.3", reason)
+	return refused(op, call(g.ctx.drv.drv, g.ctx.raw, g.raw, from, to, data))
 }
 
 // edgeArgument names edge i of n in an error.

@@ -38,7 +38,7 @@ func (g *Graph) insert(l *lowering, after []GraphNode) (GraphNode, error) {
 	raw, r := c.drv.drv.GraphAddNode(c.raw, g.raw, deps, nil, &l.params)
 	if r != driver.Success {
 		c.detach(g.raw, l.object())
-		return GraphNode{}, g.refused(l.op, r, "12.3", l.addReason(r))
+		return GraphNode{}, c.needs(l.op, r, "cuGraphAddNode", "%s", l.addReason(r))
 	}
 	return g.nodes.add(l.node(raw)), nil
 }
@@ -112,7 +112,7 @@ func (g *Graph) SetParams(n GraphNode, p NodeParams) error {
 	c := g.ctx
 	if r := c.drv.drv.GraphNodeSetParams(c.raw, old.raw, &l.params); r != driver.Success {
 		c.detach(g.raw, l.object())
-		return g.refused(op, r, "12.2", "the driver refused the parameters; the node is as it was")
+		return c.needs(op, r, "cuGraphNodeSetParams", "the driver refused the parameters; the node is as it was")
 	}
 	now := l.node(old.raw)
 	now.first = old.first
@@ -127,16 +127,26 @@ func (g *Graph) settable(op string, n GraphNode, l *lowering) (node, error) {
 	if err != nil {
 		return node{}, err
 	}
-	t, r := g.ctx.drv.drv.GraphNodeGetType(g.ctx.raw, found.raw)
+	t, err := l.typeOf(found.raw)
 	switch {
-	case r != driver.Success:
-		return node{}, g.ctx.result(op, r)
-	case t != l.params.Type:
-		return node{}, failf(op, ErrInvalidValue, "n is a %s node and the parameters are a %s node's", GraphNodeType(t), GraphNodeType(l.params.Type))
+	case err != nil:
+		return node{}, err
 	case t == driver.NodeMemFree || t == driver.NodeConditional:
 		return node{}, failf(op, ErrNotSupported, "a %s node cannot be changed; remove it and add another", GraphNodeType(t))
 	}
 	return g.nodes.identify(op, g.ctx, n, t)
+}
+
+// typeOf is the type of a node, argument n, that l's parameters are for.
+func (l *lowering) typeOf(n driver.GraphNode) (driver.NodeType, error) {
+	t, r := l.ctx.drv.drv.GraphNodeGetType(l.ctx.raw, n)
+	switch {
+	case r != driver.Success:
+		return t, l.ctx.result(l.op, r)
+	case t != l.params.Type:
+		return t, failf(l.op, ErrInvalidValue, "n is a %s node and the parameters are a %s node's", GraphNodeType(t), GraphNodeType(l.params.Type))
+	}
+	return t, nil
 }
 
 // identify finds out which functions node n has, of which no more was known than that it is there: a host node that capture
@@ -205,11 +215,10 @@ func (g *Graph) RemoveNode(n GraphNode) error {
 		}
 	}
 	if r := d.GraphDestroyNode(c.raw, found.raw); r != driver.Success {
-		reason := ""
 		if r == driver.ErrorNotSupported {
-			reason = "nodes of a graph with memory allocation nodes cannot be removed; build another graph"
+			return c.resultf(op, r, "nodes of a graph with memory allocation nodes cannot be removed; build another graph")
 		}
-		return g.refused(op, r, "", reason)
+		return c.result(op, r)
 	}
 	g.nodes.remove(n)
 	found.leave(c, g.raw)

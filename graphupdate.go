@@ -141,27 +141,21 @@ func (x *GraphExec) node(op string, n GraphNode) (node, error) {
 // setParams takes l's owner over if it returns nil.
 func (x *GraphExec) setParams(n GraphNode, found node, l *lowering) error {
 	c, st := x.ctx, x.state
-	t, r := c.drv.drv.GraphNodeGetType(c.raw, found.raw)
+	t, err := l.typeOf(found.raw)
 	switch {
-	case r != driver.Success:
-		return c.result(l.op, r)
-	case t != l.params.Type:
-		return failf(l.op, ErrInvalidValue, "n is a %s node and the parameters are a %s node's", GraphNodeType(t), GraphNodeType(l.params.Type))
+	case err != nil:
+		return err
 	case st.updated && (t == driver.NodeHost || t == driver.NodeGraph):
 		return failf(l.op, ErrIllegalState, "the executable was updated as a whole, so it is not known which function the node has now; set it in the graph and Update again")
 	}
 	var former, was []hostfn.Handle
 	if t == driver.NodeHost || t == driver.NodeGraph {
-		var err error
 		if former, was, err = x.former(l.op, n, t); err != nil {
 			return err
 		}
 	}
 	if r := c.drv.drv.GraphExecNodeSetParams(c.raw, x.raw, found.raw, &l.params); r != driver.Success {
-		if r == driver.ErrorNotSupported && c.drv.version < 12020 {
-			return c.resultf(l.op, r, "it came with CUDA 12.2; this driver is of %v", c.drv.version)
-		}
-		return c.resultf(l.op, r, "the driver refused the parameters; the executable is as it was")
+		return c.needs(l.op, r, "cuGraphExecNodeSetParams", "the driver refused the parameters; the executable is as it was")
 	}
 	st.replace(former, l.hosts)
 	if st.versions == nil {
