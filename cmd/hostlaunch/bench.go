@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -75,8 +76,11 @@ type measurement struct {
 
 func bench(o benchOptions, stdout, stderr io.Writer) error {
 	which, err := regexp.Compile(o.only)
-	if err != nil || o.rounds < 1 || o.largest < 1 {
-		return fmt.Errorf("--rounds and --largest must be 1 or more, and --only a regular expression (%v)", err)
+	if err != nil {
+		return fmt.Errorf("--only: %w", err)
+	}
+	if o.rounds < 1 || o.largest < 1 {
+		return errors.New("--rounds and --largest must be 1 or more")
 	}
 	drv, dev, err := openDevice(stderr)
 	if err != nil {
