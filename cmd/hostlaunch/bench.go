@@ -8,10 +8,10 @@ import (
 	"regexp"
 	"slices"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/hostlaunch/cuda/internal/bench/rig"
 	"github.com/hostlaunch/cuda/libcuda"
 )
 
@@ -92,7 +92,7 @@ func bench(o benchOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer f.stop()
-	r, err := newRig(dev, o)
+	r, err := newBenchRig(dev, o)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func measureAll(list []measurement, rounds int, f *floor, stderr io.Writer) ([]f
 			}
 			y, err := f.ask(m)
 			if err != nil {
-				return nil, fmt.Errorf("the C++ program: %s: %w", m.name, err)
+				return nil, err
 			}
 			if i > 0 {
 				ours, theirs = append(ours, x), append(theirs, y)
@@ -131,19 +131,14 @@ func measureAll(list []measurement, rounds int, f *floor, stderr io.Writer) ([]f
 				return nil, err
 			}
 		}
-		result := figure{Name: m.name, Title: m.title, Unit: m.unit, Value: median(ours)}
+		result := figure{Name: m.name, Title: m.title, Unit: m.unit, Value: rig.Median(ours)}
 		if f != nil && m.floored {
-			y := median(theirs)
+			y := rig.Median(theirs)
 			result.Floor = &y
 		}
 		all = append(all, result)
 	}
 	return all, nil
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)/2]
 }
 
 func (f *figures) print(w io.Writer) error {
@@ -166,6 +161,3 @@ func (x *figure) text(v float64) string {
 	}
 	return fmt.Sprintf("%.2f %s", v, x.Unit)
 }
-
-// nanoseconds is the time for one of n.
-func nanoseconds(d time.Duration, n int) float64 { return float64(d.Nanoseconds()) / float64(n) }
