@@ -30,8 +30,9 @@ var allowed = map[string][]string{
 	"internal/model":       {},
 	"internal/modeltest":   {"", "internal/model"},
 	"internal/graphtest":   {""},
-	"internal/bench":       {"", "libcuda", "internal/testkernels"},
-	"cmd/hostlaunch":       {"", "anycuda", "libcuda", "softcuda", "internal/testkernels"},
+	"internal/bench/rig":   {"", "internal/testkernels"},
+	"internal/bench":       {"", "libcuda", "internal/bench/rig"},
+	"cmd/hostlaunch":       {"", "anycuda", "libcuda", "softcuda", "internal/testkernels", "internal/bench/rig"},
 	"examples/":            {"", "anycuda", "softcuda", "examples/internal/kit"},
 }
 

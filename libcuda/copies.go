@@ -41,18 +41,13 @@ func (nv *nvidia) HostPrepare(p unsafe.Pointer, n uintptr) {
 	syscall.RawSyscall(syscall.SYS_MADVISE, uintptr(unsafe.Add(p, skip)), inside, adviseHuge) // refused: the copy is slower
 }
 
-// HostPause implements driver.HostCopies. See service.pause for why the thread itself sleeps for short times.
+// HostPause implements driver.HostCopies.
 func (nv *nvidia) HostPause(d time.Duration) {
-	const short = 200 * time.Microsecond
-	switch {
-	case d <= 0: // the caller looks at memory, which takes its time
-	case d <= short:
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer exactSleep()()
-		t := syscall.NsecToTimespec(int64(d))
-		syscall.Nanosleep(&t, nil)
-	default:
-		time.Sleep(d)
+	if d <= 0 { // the caller looks at memory, which takes its time
+		return
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer exactSleep()()
+	nap(d)
 }

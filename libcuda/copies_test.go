@@ -39,23 +39,22 @@ func TestHostPause(t *testing.T) {
 		v, _, _ := syscall.RawSyscall(syscall.SYS_PRCTL, 30 /* PR_GET_TIMERSLACK */, 0, 0)
 		return v
 	}
-	before, shortest := slack(), time.Hour
-	for range 200 {
-		start := time.Now()
-		nv.HostPause(5 * time.Microsecond)
-		shortest = min(shortest, time.Since(start))
-	}
-	if shortest < 5*time.Microsecond || shortest > 45*time.Microsecond {
-		t.Errorf("a pause of 5 µs takes %v", shortest)
+	before := slack()
+	for d, most := range map[time.Duration]time.Duration{
+		0: 5 * time.Microsecond, 5 * time.Microsecond: 45 * time.Microsecond, 90 * time.Microsecond: 130 * time.Microsecond,
+	} {
+		shortest := time.Hour
+		for range 200 {
+			start := time.Now()
+			nv.HostPause(d)
+			shortest = min(shortest, time.Since(start))
+		}
+		if shortest < d || shortest > most {
+			t.Errorf("a pause of %v takes %v", d, shortest)
+		}
 	}
 	if slack() != before {
 		t.Errorf("timer slack %d, %d before", slack(), before)
-	}
-	start := time.Now()
-	nv.HostPause(0)
-	nv.HostPause(2 * time.Millisecond)
-	if d := time.Since(start); d < 2*time.Millisecond {
-		t.Errorf("a pause of 2 ms takes %v", d)
 	}
 }
 

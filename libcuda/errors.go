@@ -17,8 +17,9 @@ import (
 //   - cuda.ErrSharedObjectSymbolNotFound: the driver lacks a function that every driver has;
 //   - cuda.ErrNotSupported: this platform has none.
 type OpenError struct {
-	Err   *cuda.Error
-	Tried []Attempt // in order
+	Err    *cuda.Error
+	Tried  []Attempt // in order
+	Advice string    // what to do about it, in sentences, without the last one's full stop; "" if there is none
 }
 
 // Attempt is one place where a driver library was looked for, and why it was not the one.
@@ -37,8 +38,9 @@ func (e *OpenError) Unwrap() error { return e.Err }
 // noFile is the reason of an Attempt at a path where there is nothing.
 const noFile = "no such file"
 
-func openError(code cuda.Code, tried []Attempt, format string, args ...any) *OpenError {
-	return &OpenError{cuda.NewError("libcuda.Open", driver.Result(code), fmt.Sprintf(format, args...)), tried}
+// openError makes an OpenError. Its text, which format gives, has the advice already.
+func openError(code cuda.Code, tried []Attempt, advice, format string, args ...any) *OpenError {
+	return &OpenError{cuda.NewError("libcuda.Open", driver.Result(code), fmt.Sprintf(format, args...)), tried, advice}
 }
 
 // describe lists what was tried; places where there is nothing share one entry, since most are such.

@@ -3,9 +3,12 @@
 package libcuda
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -98,7 +101,7 @@ func whyNot(path string, err error) string {
 func failure(tried []Attempt) *OpenError {
 	last := tried[len(tried)-1]
 	if !passable(last.Code) {
-		return openError(last.Code, tried, "%s does not start: %s%s", last.Path, last.Reason, hint(driver.Result(last.Code)))
+		return searchError(last.Code, tried, hint(driver.Result(last.Code)), "%s does not start: %s", last.Path, last.Reason)
 	}
 	found := map[cuda.Code]bool{}
 	for _, a := range tried {
@@ -106,29 +109,36 @@ func failure(tried []Attempt) *OpenError {
 	}
 	switch {
 	case found[cuda.ErrCallRequiresNewerDriver]:
-		return openError(cuda.ErrCallRequiresNewerDriver, tried,
-			"the NVIDIA driver is too old (%s). Install one for CUDA 12.0 or newer: 525.60.13 or later%s", describe(tried), overridden())
+		const newer = "for CUDA 12.0 or newer: 525.60.13 or later"
+		e := searchError(cuda.ErrCallRequiresNewerDriver, tried, overridden(), "the NVIDIA driver is too old (%s). Install one "+newer, describe(tried))
+		e.Advice = sentences("Install an NVIDIA driver "+newer, e.Advice)
+		return e
 	case found[cuda.ErrStubLibrary]:
-		return openError(cuda.ErrStubLibrary, tried,
-			"found only the CUDA toolkit's stub, which serves to link programs (%s). %s", describe(tried), wayOut())
+		return searchError(cuda.ErrStubLibrary, tried, cmp.Or(overridden(), "Take the stub's folder out of LD_LIBRARY_PATH. "+install),
+			"found only the CUDA toolkit's stub, which serves to link programs (%s)", describe(tried))
 	}
-	return openError(cuda.ErrNotFound, tried, "found no NVIDIA driver library (%s). %s", describe(tried), wayOut())
+	return searchError(cuda.ErrNotFound, tried, cmp.Or(overridden(), install), "found no NVIDIA driver library (%s)", describe(tried))
 }
 
-// wayOut is what to do about a library that is not found.
-func wayOut() string {
-	if s := overridden(); s != "" {
-		return strings.TrimPrefix(s, ". ")
-	}
-	return "Install the NVIDIA driver, have a container started with its GPUs (--gpus all), or name the library in " + overrideVariable
+// searchError is an error whose text ends in the advice.
+func searchError(code cuda.Code, tried []Attempt, advice, format string, args ...any) *OpenError {
+	return openError(code, tried, advice, "%s", sentences(fmt.Sprintf(format, args...), advice))
 }
+
+// sentences joins those that are not empty.
+func sentences(list ...string) string {
+	return strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), ". ")
+}
+
+// install is what to do about a library that is not found.
+const install = "Install the NVIDIA driver, have a container started with its GPUs (--gpus all), or name the library in " + overrideVariable
 
 // overridden reminds of the variable that has narrowed the search.
 func overridden() string {
 	if os.Getenv(overrideVariable) == "" {
 		return ""
 	}
-	return ". " + overrideVariable + " names the only library that is tried; unset it to have the usual places searched"
+	return overrideVariable + " names the only library that is tried; unset it to have the usual places searched"
 }
 
 // hint is the way out of a refusal to initialise.
@@ -136,17 +146,17 @@ func hint(r driver.Result) string {
 	switch r {
 	case driver.ErrorNoDevice:
 		if v, ok := os.LookupEnv("CUDA_VISIBLE_DEVICES"); ok {
-			return ". CUDA_VISIBLE_DEVICES is " + strconv.Quote(v) + ": unset it, or check it against nvidia-smi -L"
+			return "CUDA_VISIBLE_DEVICES is " + strconv.Quote(v) + ": unset it, or check it against nvidia-smi -L"
 		}
-		return ". Check that nvidia-smi lists a GPU, and that a container was started with it (--gpus all)"
+		return "Check that nvidia-smi lists a GPU, and that a container was started with it (--gpus all)"
 	case driver.ErrorSystemDriverMismatch:
-		return ". The library and the kernel module are of different drivers: restart the machine after an update, or update the container's"
+		return "The library and the kernel module are of different drivers: restart the machine after an update, or update the container's"
 	case driver.ErrorCompatNotSupportedOnDevice:
-		return ". It is a compatibility library for data centre GPUs: remove it from LD_LIBRARY_PATH"
+		return "The library is a compatibility library for data centre GPUs: remove it from LD_LIBRARY_PATH"
 	case driver.ErrorSystemNotReady:
-		return ". Check that the services of the system run, such as nvidia-fabricmanager"
+		return "Check that the services of the system run, such as nvidia-fabricmanager"
 	case driver.ErrorUnknown:
-		return ". Check that the kernel modules nvidia and nvidia_uvm are loaded (nvidia-modprobe -u) and dmesg"
+		return "Check that the kernel modules nvidia and nvidia_uvm are loaded (nvidia-modprobe -u) and dmesg"
 	}
 	return ""
 }

@@ -46,30 +46,34 @@ func TestPlaces(t *testing.T) {
 func TestOpenErrors(t *testing.T) {
 	t.Setenv("CUDA_VISIBLE_DEVICES", "7")
 	for _, c := range []struct {
-		name  string
-		spoil func(*fake)
-		code  error
-		want  string
+		name         string
+		spoil        func(*fake)
+		code         error
+		want, advice string
 	}{
 		{"no library", func(f *fake) { f.t.(*testing.T).Setenv(overrideVariable, "/nowhere/libcuda.so.1") }, cuda.ErrNotFound,
-			"found no NVIDIA driver library (no such file: /nowhere/libcuda.so.1). ONLY"},
+			"found no NVIDIA driver library (no such file: /nowhere/libcuda.so.1). ONLY", "ONLY"},
 		{"no driver", func(f *fake) { f.t.(*testing.T).Setenv(overrideVariable, "libm.so.6") }, cuda.ErrNotFound,
-			"found no NVIDIA driver library (libm.so.6: not a CUDA driver library: it has no cuInit or no cuDriverGetVersion). ONLY"},
+			"found no NVIDIA driver library (libm.so.6: not a CUDA driver library: it has no cuInit or no cuDriverGetVersion). ONLY", "ONLY"},
 		{"stub", func(f *fake) { f.set(knobVersionResult, 34); f.set(knobInit, 34) }, cuda.ErrStubLibrary,
-			"found only the CUDA toolkit's stub, which serves to link programs (PATH: a stub). ONLY"},
+			"found only the CUDA toolkit's stub, which serves to link programs (PATH: a stub). ONLY", "ONLY"},
 		{"stub that tells a version", func(f *fake) { f.set(knobInit, 34) }, cuda.ErrStubLibrary,
-			"found only the CUDA toolkit's stub, which serves to link programs (PATH: a stub). ONLY"},
+			"found only the CUDA toolkit's stub, which serves to link programs (PATH: a stub). ONLY", "ONLY"},
 		{"too old", func(f *fake) { f.set(knobVersion, 11080) }, cuda.ErrCallRequiresNewerDriver,
-			"the NVIDIA driver is too old (PATH: for CUDA 11.8). Install one for CUDA 12.0 or newer: 525.60.13 or later. ONLY"},
+			"the NVIDIA driver is too old (PATH: for CUDA 11.8). Install one for CUDA 12.0 or newer: 525.60.13 or later. ONLY",
+			"Install an NVIDIA driver for CUDA 12.0 or newer: 525.60.13 or later. ONLY"},
 		{"no device", func(f *fake) { f.set(knobInit, 100) }, cuda.ErrNoDevice,
-			"PATH does not start: cuInit answers CUDA_ERROR_NO_DEVICE (100). CUDA_VISIBLE_DEVICES is \"7\": unset it, or check it against nvidia-smi -L"},
+			"PATH does not start: cuInit answers CUDA_ERROR_NO_DEVICE (100). CUDA_VISIBLE_DEVICES is \"7\": unset it, or check it against nvidia-smi -L",
+			"CUDA_VISIBLE_DEVICES is \"7\": unset it, or check it against nvidia-smi -L"},
 		{"mismatch", func(f *fake) { f.set(knobInit, 803) }, cuda.ErrSystemDriverMismatch,
 			"PATH does not start: cuInit answers CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803). The library and the kernel module are of " +
-				"different drivers: restart the machine after an update, or update the container's"},
+				"different drivers: restart the machine after an update, or update the container's",
+			"The library and the kernel module are of different drivers: restart the machine after an update, or update the container's"},
 		{"other", func(f *fake) { f.set(knobInit, 304) }, cuda.ErrOperatingSystem,
-			"PATH does not start: cuInit answers CUDA_ERROR_OPERATING_SYSTEM (304)"},
+			"PATH does not start: cuInit answers CUDA_ERROR_OPERATING_SYSTEM (304)", ""},
 		{"broken", func(f *fake) { f.missing("cuStreamGetId") }, cuda.ErrSharedObjectSymbolNotFound,
-			"the driver has no cuStreamGetId of version 12000, as every driver from CUDA 12.0 on has; reinstall the NVIDIA driver"},
+			"the driver has no cuStreamGetId of version 12000, as every driver from CUDA 12.0 on has; reinstall the NVIDIA driver",
+			"Reinstall the NVIDIA driver"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t)
@@ -85,7 +89,10 @@ func TestOpenErrors(t *testing.T) {
 			var open *OpenError
 			var base *cuda.Error
 			if !errors.As(err, &open) || !errors.As(err, &base) {
-				t.Errorf("not an OpenError that wraps a cuda.Error: %T", err)
+				t.Fatalf("not an OpenError that wraps a cuda.Error: %T", err)
+			}
+			if want := strings.ReplaceAll(c.advice, "ONLY", only); open.Advice != want {
+				t.Errorf("advice %q, want %q", open.Advice, want)
 			}
 		})
 	}
@@ -138,6 +145,20 @@ func TestNothingFound(t *testing.T) {
 		"CUDA_ERROR_NOT_FOUND (500)"
 	if err == nil || err.Error() != want {
 		t.Errorf("\n%v\nwant\n%s", err, want)
+	}
+}
+
+// TestOnlyStub: without the override, the way out of a stub is to take it off the loader's path and to have a driver.
+func TestOnlyStub(t *testing.T) {
+	f := newFake(t)
+	f.set(knobInit, 34)
+	t.Setenv(overrideVariable, "")
+	_, err := find([]string{f.path})
+	const advice = "Take the stub's folder out of LD_LIBRARY_PATH. " +
+		"Install the NVIDIA driver, have a container started with its GPUs (--gpus all), or name the library in HOSTLAUNCH_LIBCUDA"
+	var open *OpenError
+	if !errors.As(err, &open) || open.Advice != advice || !strings.Contains(err.Error(), "("+f.path+": a stub). "+advice) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -9,11 +9,6 @@ import (
 	"github.com/hostlaunch/cuda/internal/ffi"
 )
 
-// HostAccess implements driver.ManagedMemory: the NVIDIA driver does not tell.
-func (nv *nvidia) HostAccess(driver.Context, driver.DevicePtr) (uint64, driver.Result) {
-	return 0, driver.ErrorNotSupported
-}
-
 // DeviceGetDevResource implements driver.GreenContexts.
 func (nv *nvidia) DeviceGetDevResource(d driver.Device, typ uint32) (driver.DevResource, driver.Result) {
 	res := new(driver.DevResource)

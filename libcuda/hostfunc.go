@@ -8,29 +8,18 @@ import (
 )
 
 // LaunchHostFunc implements driver.HostFunctions. What it hands to the driver is an integer: this driver's tag and data.
-//
-// The function counts in Upcalls.Pending before it is launched; the failure watch relies on that to end without missing one.
 func (nv *nvidia) LaunchHostFunc(ctx driver.Context, s driver.Stream, data uint64) driver.Result {
-	r := nv.launchUnbound(ctx, s, ffi.HostEntry(), uintptr(nv.tag|data))
-	if r == driver.Success {
-		nv.watch(ctx)
-	}
-	return r
+	return nv.LaunchNativeHostFunc(ctx, s, ffi.HostEntry(), uintptr(nv.tag|data), 0)
 }
 
 // LaunchHostFuncMode implements driver.HostFunctions.
 func (nv *nvidia) LaunchHostFuncMode(ctx driver.Context, s driver.Stream, data uint64, mode uint32) driver.Result {
-	if nv.fns[fnLaunchHostFunc_v2] == 0 {
-		return nv.LaunchHostFunc(ctx, s, data)
-	}
-	r := nv.launchHostFuncMode(ctx, s, ffi.HostEntry(), uintptr(nv.tag|data), mode)
-	if r == driver.Success {
-		nv.watch(ctx)
-	}
-	return r
+	return nv.LaunchNativeHostFunc(ctx, s, ffi.HostEntry(), uintptr(nv.tag|data), mode)
 }
 
-// LaunchNativeHostFunc implements driver.HostFunctions: the driver itself calls fn.
+// LaunchNativeHostFunc implements driver.HostFunctions: the driver itself calls fn. A driver without modes takes all functions alike.
+//
+// The function counts in Upcalls.Pending before it is launched; the failure watch relies on that to end without missing one.
 func (nv *nvidia) LaunchNativeHostFunc(ctx driver.Context, s driver.Stream, fn, data uintptr, mode uint32) (r driver.Result) {
 	if mode == 0 || nv.fns[fnLaunchHostFunc_v2] == 0 {
 		r = nv.launchUnbound(ctx, s, fn, data)

@@ -45,7 +45,7 @@ func (nv *nvidia) resolve(lib *library) error {
 	for f, s := range symbols {
 		nv.fns[f] = lib.proc(s.name, s.version)
 		if nv.fns[f] == 0 && s.since == 0 {
-			return openError(cuda.ErrSharedObjectSymbolNotFound, nil,
+			return openError(cuda.ErrSharedObjectSymbolNotFound, nil, "Reinstall the NVIDIA driver",
 				"the driver has no %s of version %d, as every driver from CUDA 12.0 on has; reinstall the NVIDIA driver", s.name, s.version)
 		}
 	}

@@ -41,7 +41,7 @@ func open() (*nvidia, error) {
 	}
 	nv.tag, nv.stop, err = ffi.Receive(nv.runHostFunc, nv.runCallback)
 	if err != nil {
-		return nil, openError(cuda.ErrOutOfMemory, nil, "%v: close some drivers; a program needs one", err)
+		return nil, openError(cuda.ErrOutOfMemory, nil, "Close some drivers; a program needs one", "%v: close some drivers; a program needs one", err)
 	}
 	return nv, nil
 }

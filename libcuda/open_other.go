@@ -20,6 +20,6 @@ func Open(...cuda.Option) (*cuda.Driver, error) {
 func Probe() (Found, error) { return Found{}, unsupported() }
 
 func unsupported() error {
-	return openError(cuda.ErrNotSupported, nil,
+	return openError(cuda.ErrNotSupported, nil, "Use softcuda here; a GPU needs linux/amd64 or linux/arm64",
 		"the NVIDIA driver is supported on linux/amd64 and linux/arm64, and this is %s/%s; use softcuda", runtime.GOOS, runtime.GOARCH)
 }

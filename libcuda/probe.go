@@ -27,7 +27,7 @@ func Probe() (Found, error) {
 	}
 	v, r := nv.DriverGetVersion()
 	if r != driver.Success {
-		return Found{Optional: (&nvidia{}).optional()}, openError(cuda.Code(r), nil, "%s does not tell its version", path)
+		return Found{Optional: (&nvidia{}).optional()}, openError(cuda.Code(r), nil, "", "%s does not tell its version", path)
 	}
 	return Found{Path: path, File: fileAt(lib.start), Version: cuda.Version(v), Optional: nv.optional()}, nil
 }

@@ -156,17 +156,14 @@ func (s *service) rest() time.Duration {
 	return max(d, s.fair()/parts)
 }
 
-// pause waits for d, or until something is added. The runtime's timers are no good for the shortest times: in an idle process
-// they are late by up to a millisecond, and a goroutine that is locked to its thread changes threads to wait. So the thread
-// itself sleeps for those.
+// pause waits for d, or until something is added.
 func (s *service) pause(d time.Duration) {
 	const short = 200 * time.Microsecond
 	if d <= 0 {
 		return
 	}
 	if d <= short {
-		t := syscall.NsecToTimespec(int64(d))
-		syscall.Nanosleep(&t, nil) // cut short by a signal: then the look is early
+		nap(d) // cut short by a signal: then the look is early
 		return
 	}
 	timer := time.NewTimer(d)
@@ -175,6 +172,14 @@ func (s *service) pause(d time.Duration) {
 	case <-s.wake:
 	case <-timer.C:
 	}
+}
+
+// nap has the thread itself sleep for d, or less if a signal comes. It is for the shortest times, for which the runtime's timers are no
+// good: in an idle process they are late by up to a millisecond, and a goroutine that is locked to its thread changes threads to
+// wait. See exactSleep too.
+func nap(d time.Duration) {
+	t := syscall.NsecToTimespec(int64(d))
+	syscall.Nanosleep(&t, nil)
 }
 
 // exactSleep has the thread's sleeps end when they should, rather than the usual 50 µs later, until restore is called. The

@@ -14,7 +14,6 @@ mkdir -p "$out"
 for build in cgo purego; do
   export CGO_ENABLED=$([ $build = cgo ] && echo 1 || echo 0)
   go test -c -ldflags='-s -w' -o "$out/conformance.$build" ./libcuda
-  go test -c -ldflags='-s -w' -o "$out/ffi.$build" ./internal/ffi
   go build -ldflags='-s -w' -o "$out/bench.$build" ./internal/bench
   go build -ldflags='-s -w' -o "$out/01-hostlaunch.$build" ./examples/01-hostlaunch
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the bundle that scripts/gpu-build.sh made, on a machine with an NVIDIA GPU; no Go is needed.
 #
-#   ./run.sh [folder for results] [what...]      what: example conformance model bench; all of them, unless told otherwise
+#   ./run.sh [folder for results] [what...]      what: example conformance seam model bench; all of them, unless told otherwise
 #
 # BUILDS are the builds to run (cgo purego, unless set), and LIMIT is the time that the conformance suite may take in each build (150s, unless set).
 # ONLY is a regular expression that selects measurements of the benchmark by name.

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"slices"
-
-	"github.com/hostlaunch/cuda"
 )
 
 // advise says in plain words what to do, the most urgent first.
@@ -24,16 +22,7 @@ func (r *report) advise() []string {
 	return list
 }
 
-// wayOut is what to do about a driver that is not usable, by the code of its error.
-var wayOut = map[cuda.Code]string{
-	cuda.ErrNotFound:                "Install the NVIDIA driver to use a GPU; in a container, start it with --gpus all. If the library lies in an unusual place, name it in HOSTLAUNCH_LIBCUDA.",
-	cuda.ErrStubLibrary:             "What was found serves to link programs with. Take the toolkit's stubs folder out of LD_LIBRARY_PATH, and install the NVIDIA driver.",
-	cuda.ErrCallRequiresNewerDriver: "Install an NVIDIA driver for CUDA 12.0 or newer: 525.60.13 or later.",
-	cuda.ErrNoDevice:                "The driver is there and sees no GPU. Check that nvidia-smi -L lists one, that CUDA_VISIBLE_DEVICES does not hide it, and that a container was started with --gpus all.",
-	cuda.ErrSystemDriverMismatch:    "The driver's library and its kernel module are of different versions. Restart the machine after an update of the driver, or update the container.",
-	cuda.ErrNotSupported:            "The NVIDIA driver is supported on linux/amd64 and linux/arm64.",
-}
-
+// adviceOnDriver leaves the way out to the library, which knows what it has tried.
 func (r *report) adviceOnDriver() (list []string) {
 	if r.Driver.Usable {
 		if r.Driver.version < 12030 {
@@ -41,8 +30,8 @@ func (r *report) adviceOnDriver() (list []string) {
 		}
 		return list
 	}
-	if advice, known := wayOut[r.Driver.code]; known {
-		list = append(list, advice)
+	if r.Driver.advice != "" {
+		list = append(list, r.Driver.advice+".")
 	} else {
 		list = append(list, "The driver is there and does not start. The system's log (dmesg) and nvidia-smi may say why.")
 	}
@@ -56,7 +45,7 @@ func (r *report) adviceOnDevices() (list []string) {
 		}
 	}
 	if r.Driver.Usable && len(r.Devices) == 0 {
-		list = append(list, wayOut[cuda.ErrNoDevice])
+		list = append(list, "The driver is there and sees no GPU. Check that nvidia-smi -L lists one, that CUDA_VISIBLE_DEVICES does not hide it, and that a container was started with --gpus all.")
 	}
 	if r.Software.Error != "" {
 		list = append(list, "The software device does not work. That is a fault of this library: please report it with the output of hostlaunch doctor --json.")

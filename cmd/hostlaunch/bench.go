@@ -2,15 +2,16 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
 	"slices"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/hostlaunch/cuda/internal/bench/rig"
 	"github.com/hostlaunch/cuda/libcuda"
 )
 
@@ -75,8 +76,11 @@ type measurement struct {
 
 func bench(o benchOptions, stdout, stderr io.Writer) error {
 	which, err := regexp.Compile(o.only)
-	if err != nil || o.rounds < 1 || o.largest < 1 {
-		return fmt.Errorf("--rounds and --largest must be 1 or more, and --only a regular expression (%v)", err)
+	if err != nil {
+		return fmt.Errorf("--only: %w", err)
+	}
+	if o.rounds < 1 || o.largest < 1 {
+		return errors.New("--rounds and --largest must be 1 or more")
 	}
 	drv, dev, err := openDevice(stderr)
 	if err != nil {
@@ -88,7 +92,7 @@ func bench(o benchOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer f.stop()
-	r, err := newRig(dev, o)
+	r, err := newBenchRig(dev, o)
 	if err != nil {
 		return err
 	}
@@ -118,7 +122,7 @@ func measureAll(list []measurement, rounds int, f *floor, stderr io.Writer) ([]f
 			}
 			y, err := f.ask(m)
 			if err != nil {
-				return nil, fmt.Errorf("the C++ program: %s: %w", m.name, err)
+				return nil, err
 			}
 			if i > 0 {
 				ours, theirs = append(ours, x), append(theirs, y)
@@ -127,19 +131,14 @@ func measureAll(list []measurement, rounds int, f *floor, stderr io.Writer) ([]f
 				return nil, err
 			}
 		}
-		result := figure{Name: m.name, Title: m.title, Unit: m.unit, Value: median(ours)}
+		result := figure{Name: m.name, Title: m.title, Unit: m.unit, Value: rig.Median(ours)}
 		if f != nil && m.floored {
-			y := median(theirs)
+			y := rig.Median(theirs)
 			result.Floor = &y
 		}
 		all = append(all, result)
 	}
 	return all, nil
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)/2]
 }
 
 func (f *figures) print(w io.Writer) error {
@@ -162,6 +161,3 @@ func (x *figure) text(v float64) string {
 	}
 	return fmt.Sprintf("%.2f %s", v, x.Unit)
 }
-
-// nanoseconds is the time for one of n.
-func nanoseconds(d time.Duration, n int) float64 { return float64(d.Nanoseconds()) / float64(n) }

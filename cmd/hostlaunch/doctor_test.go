@@ -72,7 +72,7 @@ func TestDoctorWithoutDriver(t *testing.T) {
 	if want := []attempt{{"/nowhere/libcuda.so.1", "no such file"}}; !slices.Equal(r.Driver.Tried, want) {
 		t.Errorf("tried %v, want %v", r.Driver.Tried, want)
 	}
-	r.advises(t, "Install the NVIDIA driver")
+	r.advises(t, "HOSTLAUNCH_LIBCUDA names the only library that is tried; unset it to have the usual places searched.")
 	r.advises(t, "use the software device")
 	for _, want := range []string{"/nowhere/libcuda.so.1: no such file", "No usable GPU here (exit status 2)", "conditional nodes", "CUDA 12.3"} {
 		if !strings.Contains(text, want) {
@@ -88,14 +88,14 @@ func TestDoctorStub(t *testing.T) {
 	if r.Driver.Usable || r.Driver.Code != "CUDA_ERROR_STUB_LIBRARY (34)" || !slices.Equal(r.Driver.Tried, []attempt{{path, "a stub"}}) {
 		t.Errorf("driver %+v", r.Driver)
 	}
-	r.advises(t, "stubs folder")
+	r.advises(t, "HOSTLAUNCH_LIBCUDA names the only library that is tried; unset it to have the usual places searched.")
 }
 
 // TestDoctorOldDriver: a driver of before CUDA 12.0 is told as such.
 func TestDoctorOldDriver(t *testing.T) {
 	fakeDriver{version: 11080}.install(t)
 	r, _ := doctor(t, statusNoGPU)
-	r.advises(t, "525.60.13")
+	r.advises(t, "Install an NVIDIA driver for CUDA 12.0 or newer: 525.60.13 or later. HOSTLAUNCH_LIBCUDA names the only library that is tried")
 }
 
 // TestDoctorNoDevice: the driver is there and finds no GPU.
@@ -105,7 +105,19 @@ func TestDoctorNoDevice(t *testing.T) {
 	if r.Driver.Usable || r.Driver.Code != "CUDA_ERROR_NO_DEVICE (100)" {
 		t.Errorf("driver %+v", r.Driver)
 	}
-	r.advises(t, "sees no GPU")
+	r.advises(t, "Check that nvidia-smi lists a GPU, and that a container was started with it (--gpus all).")
+}
+
+// TestDoctorNotStarting: what the library knows of a refusal is told, and else where to look.
+func TestDoctorNotStarting(t *testing.T) {
+	for init, want := range map[int]string{
+		803: "The library and the kernel module are of different drivers: restart the machine after an update, or update the container's.",
+		304: "The driver is there and does not start. The system's log (dmesg) and nvidia-smi may say why.",
+	} {
+		fakeDriver{version: 13000, init: init}.install(t)
+		r, _ := doctor(t, statusNoGPU)
+		r.advises(t, want)
+	}
 }
 
 // TestDoctorWell: two devices that run host functions, and what their driver has.

@@ -21,7 +21,7 @@ type driverReport struct {
 	Tried        []attempt `json:"tried,omitempty"`
 
 	version cuda.Version
-	code    cuda.Code
+	advice  string // of the error
 }
 
 // attempt is a place where the driver was looked for.
@@ -43,10 +43,11 @@ func findDriver() (driverReport, []feature) {
 	r.Error = err.Error()
 	var coded *cuda.Error
 	if errors.As(err, &coded) {
-		r.code, r.Code = coded.Code, coded.Code.Error()
+		r.Code = coded.Code.Error()
 	}
 	var open *libcuda.OpenError
 	if errors.As(err, &open) {
+		r.advice = open.Advice
 		for _, a := range open.Tried {
 			r.Tried = append(r.Tried, attempt{a.Path, a.Reason})
 		}

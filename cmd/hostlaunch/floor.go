@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -9,18 +8,17 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/hostlaunch/cuda/internal/bench/rig"
 	"github.com/hostlaunch/cuda/internal/testkernels"
 )
 
 // floorSource is the C++ program, in this repository.
 const floorSource = "internal/bench/floor/floor.cpp"
 
-// floor is the C++ program, running: it reads the name of a measurement and answers with nanoseconds. A nil floor measures nothing.
+// floor is the C++ program, running, and the folder of its files. A nil floor measures nothing.
 type floor struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-	dir string // for its files
+	*rig.Floor
+	dir string
 }
 
 // startFloor starts the program that --floor names: "" is none, and "auto" is compiled first.
@@ -51,21 +49,9 @@ func (f *floor) start(program string, stderr io.Writer) error {
 			return err
 		}
 	}
-	cmd := exec.Command(program, ptx)
-	cmd.Stderr = stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	f.cmd, f.in, f.out = cmd, in, bufio.NewReader(out)
-	return nil
+	running, err := rig.StartFloor(program, ptx, stderr)
+	f.Floor = running
+	return err
 }
 
 func compileFloor(program string, stderr io.Writer) error {
@@ -89,11 +75,7 @@ func (f *floor) ask(m measurement) (ns float64, err error) {
 	if f == nil || !m.floored {
 		return 0, nil
 	}
-	if _, err := fmt.Fprintln(f.in, m.name); err != nil {
-		return 0, err
-	}
-	_, err = fmt.Fscanln(f.out, &ns)
-	return ns, err
+	return f.Ask(m.name)
 }
 
 // stop ends the program and removes its files.
@@ -101,9 +83,8 @@ func (f *floor) stop() {
 	if f == nil {
 		return
 	}
-	if f.cmd != nil {
-		f.in.Close()
-		f.cmd.Wait()
+	if f.Floor != nil {
+		f.Stop()
 	}
 	os.RemoveAll(f.dir)
 }

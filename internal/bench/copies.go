@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostlaunch/cuda"
+	"github.com/hostlaunch/cuda/internal/bench/rig"
 )
 
 // copies measures copies between the device and host memory, by size.
@@ -57,10 +58,10 @@ var directions = []direction{
 func (c *copies) down(n int, dst []byte, opts ...cuda.CopyOption) error {
 	part, err := c.buf.Slice(0, n)
 	if err == nil {
-		err = cuda.CopyToHost(c.s, dst[:n], part, opts...)
+		err = cuda.CopyToHost(c.S, dst[:n], part, opts...)
 	}
 	if err == nil {
-		err = c.s.Sync()
+		err = c.S.Sync()
 	}
 	return err
 }
@@ -68,10 +69,10 @@ func (c *copies) down(n int, dst []byte, opts ...cuda.CopyOption) error {
 func (c *copies) up(n int, src []byte, opts ...cuda.CopyOption) error {
 	part, err := c.buf.Slice(0, n)
 	if err == nil {
-		err = cuda.CopyToDevice(c.s, part, src[:n], opts...)
+		err = cuda.CopyToDevice(c.S, part, src[:n], opts...)
 	}
 	if err == nil {
-		err = c.s.Sync()
+		err = c.S.Sync()
 	}
 	return err
 }
@@ -83,12 +84,12 @@ func newCopies(b *bench, o choice) (*copies, error) {
 	for i := 0; i < largest; i += 4096 {
 		c.slice[i] = 1
 	}
-	p, err := b.dev.AllocPinned(largest)
+	p, err := b.Dev.AllocPinned(largest)
 	if err != nil {
 		return nil, err
 	}
 	c.pinned = p.Bytes()
-	c.buf, err = b.dev.Alloc(largest)
+	c.buf, err = b.Dev.Alloc(largest)
 	return c, err
 }
 
@@ -133,7 +134,7 @@ func (c *copies) row(d direction, n int, ask func(string) (float64, error)) erro
 	}
 	fmt.Printf("| %s |", sizeName(n))
 	for _, t := range times {
-		ns := median(t)
+		ns := rig.Median(t)
 		fmt.Printf(" %.1f us, %.2f GB/s |", ns/1e3, float64(n)/ns)
 	}
 	fmt.Println()
@@ -171,7 +172,7 @@ func (c *copies) more() error {
 			return err
 		}
 	}
-	fmt.Printf("pinned memory of the ring: %d MiB\n", c.dev.Driver().StagingBytes()>>20)
+	fmt.Printf("pinned memory of the ring: %d MiB\n", c.Dev.Driver().StagingBytes()>>20)
 	return nil
 }
 
@@ -181,20 +182,20 @@ func (c *copies) returns(n int) error {
 	if err != nil {
 		return err
 	}
-	if err := c.s.Launch(c.spin, cuda.Grid1D(1, 1), uint64(time.Second)); err != nil {
+	if err := c.S.Launch(c.Spin, cuda.Grid1D(1, 1), uint64(time.Second)); err != nil {
 		return err
 	}
 	start := time.Now()
-	if err := cuda.CopyToHost(c.s, c.slice[:n], part); err != nil {
+	if err := cuda.CopyToHost(c.S, c.slice[:n], part); err != nil {
 		return err
 	}
 	down := time.Since(start)
 	start = time.Now()
-	if err := cuda.CopyToDevice(c.s, part, c.slice[:n]); err != nil {
+	if err := cuda.CopyToDevice(c.S, part, c.slice[:n]); err != nil {
 		return err
 	}
 	fmt.Printf("\nthe calls for %s return, while the stream is busy, in %v to the host and %v to the device\n", sizeName(n), down, time.Since(start))
-	return c.s.Sync()
+	return c.S.Sync()
 }
 
 // eight measures copies on eight streams at once, of an eighth each.
@@ -203,7 +204,7 @@ func (c *copies) eight(n int) error {
 	var rates []float64
 	var list []*cuda.Stream
 	for range streams {
-		s, err := c.dev.NewStream()
+		s, err := c.Dev.NewStream()
 		if err != nil {
 			return err
 		}
@@ -230,7 +231,7 @@ func (c *copies) eight(n int) error {
 			rates = append(rates, float64(n)/float64(time.Since(start).Nanoseconds()))
 		}
 	}
-	fmt.Printf("eight streams, %s to the host each: %.2f GB/s together\n", sizeName(n/streams), median(rates))
+	fmt.Printf("eight streams, %s to the host each: %.2f GB/s together\n", sizeName(n/streams), rig.Median(rates))
 	return nil
 }
 
@@ -245,7 +246,7 @@ func (c *copies) collected(n int) error {
 			}
 			rates = append(rates, float64(n)/float64(time.Since(start).Nanoseconds()))
 		}
-		return median(rates), nil
+		return rig.Median(rates), nil
 	}
 	quiet, err := rate()
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hostlaunch/cuda"
+	"github.com/hostlaunch/cuda/internal/bench/rig"
 )
 
 // graphMeasurements are those of graphs with host nodes.
@@ -28,19 +29,19 @@ func repeated(measure func() (float64, error)) (float64, error) {
 			return 0, err
 		}
 	}
-	return median(times), nil
+	return rig.Median(times), nil
 }
 
 // chain builds a graph of n nodes in a chain: host nodes and kernels in turn, or, for n < 0, kernels alone.
 func (b *bench) chain(n int) (*cuda.Graph, error) {
-	g, err := b.dev.NewGraph()
+	g, err := b.Dev.NewGraph()
 	if err != nil {
 		return nil, err
 	}
 	onlyKernels := n < 0
 	var after []cuda.GraphNode
 	for i := range max(n, -n) {
-		p := cuda.HostParams(b.fn)
+		p := cuda.HostParams(b.Fn)
 		if i%2 == 1 || onlyKernels {
 			p = cuda.KernelParams(b.nothing, cuda.Grid1D(1, 1))
 		}
@@ -65,33 +66,27 @@ func (b *bench) graphLaunch(nodes, n int) (float64, error) {
 		return 0, err
 	}
 	defer x.Close()
-	times := make([]float64, n)
-	for i := range times {
-		start := time.Now()
-		if err := x.Launch(b.s); err != nil {
-			return 0, err
+	return rig.Each(n, func() error {
+		if err := x.Launch(b.S); err != nil {
+			return err
 		}
-		if err := b.s.Sync(); err != nil {
-			return 0, err
-		}
-		times[i] = float64(time.Since(start).Nanoseconds())
-	}
-	return median(times), nil
+		return b.S.Sync()
+	})
 }
 
 // graphBuild is the time to add a host node, or to make and destroy graph and executable as well.
 func (b *bench) graphBuild(n int, whole bool) (float64, error) {
 	start := time.Now()
-	g, err := b.dev.NewGraph()
+	g, err := b.Dev.NewGraph()
 	if err != nil {
 		return 0, err
 	}
 	var last cuda.GraphNode
 	for i := range n {
 		if i == 0 {
-			last, err = g.AddNode(cuda.HostParams(b.fn))
+			last, err = g.AddNode(cuda.HostParams(b.Fn))
 		} else {
-			last, err = g.AddNode(cuda.HostParams(b.fn), last)
+			last, err = g.AddNode(cuda.HostParams(b.Fn), last)
 		}
 		if err != nil {
 			return 0, err
@@ -109,16 +104,16 @@ func (b *bench) graphBuild(n int, whole bool) (float64, error) {
 	if whole {
 		took = time.Since(start)
 	}
-	return float64(took.Nanoseconds()) / float64(n), err
+	return rig.Nanoseconds(took, n), err
 }
 
 // graphCapture is the time to capture a host node.
 func (b *bench) graphCapture(n int) (float64, error) {
 	var took time.Duration
-	g, err := cuda.Capture(b.s, cuda.CaptureThreadLocal, func(c *cuda.GraphBuilder) error {
+	g, err := cuda.Capture(b.S, cuda.CaptureThreadLocal, func(c *cuda.GraphBuilder) error {
 		start := time.Now()
 		for range n {
-			if err := cuda.HostLaunch(c, b.fn); err != nil {
+			if err := cuda.HostLaunch(c, b.Fn); err != nil {
 				return err
 			}
 		}
@@ -128,5 +123,5 @@ func (b *bench) graphCapture(n int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return float64(took.Nanoseconds()) / float64(n), g.Close()
+	return rig.Nanoseconds(took, n), g.Close()
 }

@@ -10,19 +10,15 @@
 package main
 
 import (
-	"bufio"
 	"flag"
 	"fmt"
-	"io"
 	"log"
 	"math"
 	"os"
-	"os/exec"
 	"regexp"
 	"runtime/pprof"
-	"slices"
-	"strings"
 
+	"github.com/hostlaunch/cuda/internal/bench/rig"
 	"github.com/hostlaunch/cuda/libcuda"
 )
 
@@ -74,14 +70,14 @@ func run(floorPath, ptx string, o choice) error {
 	}
 	ask := func(string) (float64, error) { return math.NaN(), nil }
 	if floorPath != "" {
-		f, err := startFloor(floorPath, ptx)
+		f, err := rig.StartFloor(floorPath, ptx, nil)
 		if err != nil {
 			return err
 		}
-		defer f.stop()
-		ask = f.ask
+		defer f.Stop()
+		ask = f.Ask
 	}
-	fmt.Printf("%s, CUDA %v, %s build, medians of %d rounds\n\n", b.dev.Name(), drv.Version(), libcuda.Build, o.rounds)
+	fmt.Printf("%s, CUDA %v, %s build, medians of %d rounds\n\n", b.Dev.Name(), drv.Version(), libcuda.Build, o.rounds)
 	if err := b.functions(ask, o); err != nil || !o.which.MatchString("copies") {
 		return err
 	}
@@ -147,51 +143,11 @@ func compare(m measurement, ask func(string) (float64, error), rounds int) (ours
 		}
 		y, err := ask(m.name)
 		if err != nil {
-			return 0, 0, 0, fmt.Errorf("floor: %s: %w", m.name, err)
+			return 0, 0, 0, err
 		}
 		if i > 0 {
 			a, b, r = append(a, x), append(b, y), append(r, x/y)
 		}
 	}
-	return median(a), median(b), median(r), nil
-}
-
-func median(v []float64) float64 {
-	slices.Sort(v)
-	return v[len(v)/2]
-}
-
-// floor is the running C++ program.
-type floor struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
-
-func startFloor(path, ptx string) (*floor, error) {
-	cmd := exec.Command(path, ptx)
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &floor{cmd, in, bufio.NewReader(out)}, cmd.Start()
-}
-
-func (f *floor) ask(name string) (ns float64, err error) {
-	if _, err := fmt.Fprintln(f.in, name); err != nil {
-		return 0, err
-	}
-	_, err = fmt.Fscanln(f.out, &ns)
-	return ns, err
-}
-
-func (f *floor) stop() {
-	f.in.Close()
-	f.cmd.Wait()
+	return rig.Median(a), rig.Median(b), rig.Median(r), nil
 }

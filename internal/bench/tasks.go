@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/hostlaunch/cuda"
-	"github.com/hostlaunch/cuda/internal/testkernels"
+	"github.com/hostlaunch/cuda/internal/bench/rig"
 )
 
 // taskBench is what the measurements of tasks and of mode Spin share.
@@ -22,21 +22,17 @@ type taskBench struct {
 	others  []*cuda.Stream // as many, for tasks to work on
 }
 
-func newTaskBench(b *bench) (*taskBench, error) {
-	mod, err := b.dev.LoadModule(testkernels.PTX)
-	if err != nil {
+func newTaskBench(b *bench) (t *taskBench, err error) {
+	t = &taskBench{bench: b}
+	if t.stamp, err = b.Mod.Kernel("stamp"); err != nil {
 		return nil, err
 	}
-	t := &taskBench{bench: b}
-	if t.stamp, err = mod.Kernel("stamp"); err != nil {
-		return nil, err
-	}
-	if t.stamps, err = b.dev.Alloc(16); err != nil {
+	if t.stamps, err = b.Dev.Alloc(16); err != nil {
 		return nil, err
 	}
 	for range 64 {
-		s, err := b.dev.NewStream()
-		o, err2 := b.dev.NewStream()
+		s, err := b.Dev.NewStream()
+		o, err2 := b.Dev.NewStream()
 		if err := errors.Join(err, err2); err != nil {
 			return nil, err
 		}
@@ -49,11 +45,11 @@ func newTaskBench(b *bench) (*taskBench, error) {
 func (t *taskBench) measurements() []measurement {
 	spin := cuda.SyncMode(cuda.Spin)
 	function := func(opts ...cuda.HostOption) func() error {
-		return func() error { return cuda.HostLaunch(t.s, t.fn, opts...) }
+		return func() error { return cuda.HostLaunch(t.S, t.Fn, opts...) }
 	}
 	task := func(opts ...cuda.HostOption) func() error {
-		body := func(context.Context) error { t.count.Add(1); return nil }
-		return func() error { _, err := cuda.Go(t.s, body, opts...); return err }
+		body := func(context.Context) error { t.Fn(); return nil }
+		return func() error { _, err := cuda.Go(t.S, body, opts...); return err }
 	}
 	gap := func(between func() error, part float64) func() (float64, error) {
 		return func() (float64, error) { return t.gap(500, between, part) }
@@ -89,8 +85,8 @@ func (t *taskBench) gap(n int, between func() error, part float64) (float64, err
 	one := cuda.Grid1D(1, 1)
 	for i := range gaps {
 		err := errors.Join(
-			t.s.Launch(t.spin, one, uint64(100*time.Microsecond)), // so that all is queued before the first stamp
-			t.s.Launch(t.stamp, one, t.stamps), between(), t.s.Launch(t.stamp, one, second), t.s.Sync())
+			t.S.Launch(t.Spin, one, uint64(100*time.Microsecond)), // so that all is queued before the first stamp
+			t.S.Launch(t.stamp, one, t.stamps), between(), t.S.Launch(t.stamp, one, second), t.S.Sync())
 		if err != nil {
 			return 0, err
 		}
@@ -105,15 +101,7 @@ func (t *taskBench) gap(n int, between func() error, part float64) (float64, err
 
 // round is the median time of queuing something on an idle stream and waiting for it.
 func (t *taskBench) round(n int, queue func() error) (float64, error) {
-	times := make([]float64, n)
-	for i := range times {
-		start := time.Now()
-		if err := errors.Join(queue(), t.s.Sync()); err != nil {
-			return 0, err
-		}
-		times[i] = float64(time.Since(start).Nanoseconds())
-	}
-	return median(times), nil
+	return rig.Each(n, func() error { return errors.Join(queue(), t.S.Sync()) })
 }
 
 // eight is the time of eight tasks that sleep for 20 ms, on as many streams.
@@ -140,7 +128,7 @@ func (t *taskBench) report() error {
 	for range each {
 		for i, s := range t.streams {
 			task, err := cuda.Go(s, func(context.Context) error {
-				return errors.Join(t.others[i].Launch(t.spin, cuda.Grid1D(1, 1), uint64(1000)), t.others[i].Sync())
+				return errors.Join(t.others[i].Launch(t.Spin, cuda.Grid1D(1, 1), uint64(1000)), t.others[i].Sync())
 			})
 			if err != nil {
 				return err

@@ -56,7 +56,8 @@ type HostCopies interface {
 	HostCall(fn, data uintptr) bool
 	// HostPrepare says that the range is about to be overwritten whole.
 	HostPrepare(p unsafe.Pointer, size uintptr)
-	// HostPause lets about d pass, as exactly as can be had; 0 lets others run for a moment.
+	// HostPause lets about d pass, as exactly as can be had; a thread may sleep for it, so it is for less than some 100 µs. 0 need not
+	// take any time: it is for a caller that looks at memory in between, and others may run meanwhile.
 	HostPause(d time.Duration)
 	// WatchContext has Upcalls.Lost called should ctx fail while Upcalls.Pending is not 0, even if nobody calls the driver.
 	WatchContext(ctx Context)

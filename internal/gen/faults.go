@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"go/ast"
-	"go/format"
 	"go/parser"
 	"go/printer"
 	"go/token"
@@ -13,10 +12,10 @@ import (
 	"strings"
 )
 
-// faults makes softcuda/zfaults.go of the interfaces of internal/driver: for each method that answers with a Result one that asks
-// the injector first.
-func faults(root string) ([]byte, error) {
-	methods, err := seamMethods(filepath.Join(root, "internal/driver"))
+// faults writes the software device's injector of the interfaces in dir: for each method that answers with a Result one that asks
+// first whether it is to fail.
+func faults(dir string) (map[string]string, error) {
+	methods, err := seamMethods(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -31,9 +30,10 @@ func faults(root string) ([]byte, error) {
 		fmt.Fprintf(&b, "if r%d = i.faults.call(%q, %s); r%d != driver.Success {\nreturn %s\n}\n", last, m.name, m.context(), last, numbered("r", len(m.results)))
 		fmt.Fprintf(&b, "return i.machine.%s(%s)\n}\n", m.name, numbered("a", len(m.params)))
 	}
-	text := header + "package softcuda\n\nimport (\n\"unsafe\"\n\n\"github.com/hostlaunch/cuda/internal/driver\"\n)\n\n" +
-		"// injectable are the calls that can be made to fail.\nvar injectable = map[string]bool{\n" + names.String() + "}\n" + b.String()
-	return format.Source([]byte(text))
+	return map[string]string{
+		"softcuda/zfaults.go": "package softcuda\n\nimport (\n\"unsafe\"\n\n\"github.com/hostlaunch/cuda/internal/driver\"\n)\n\n" +
+			"// injectable are the calls that can be made to fail.\nvar injectable = map[string]bool{\n" + names.String() + "}\n" + b.String(),
+	}, nil
 }
 
 // seamMethod is a method of the seam that answers with a Result.
@@ -124,18 +124,16 @@ func fieldTypes(fields *ast.FieldList) (list []string) {
 	return list
 }
 
+// typeText is t as another package names it.
 func typeText(t ast.Expr) string {
-	qualified := func(id *ast.Ident) {
-		if ast.IsExported(id.Name) && !strings.Contains(id.Name, ".") {
-			id.Name = "driver." + id.Name
-		}
-	}
 	ast.Inspect(t, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectorExpr: // of another package
 			return false
 		case *ast.Ident:
-			qualified(n)
+			if n.IsExported() {
+				n.Name = "driver." + n.Name
+			}
 		}
 		return true
 	})

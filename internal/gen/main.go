@@ -1,11 +1,10 @@
-// Command gen writes the generated files of this module from the tables beside it:
+// Command gen writes the generated files of this module from the tables beside it, and from the seam:
 //
-//	results.txt -> internal/driver/zresult.go, zerrors.go
-//	calls.txt   -> libcuda/zcalls.go
+//	results.txt                       -> internal/driver/zresult.go, zerrors.go
+//	calls.txt                         -> libcuda/zcalls.go
+//	the interfaces of internal/driver -> softcuda/zfaults.go
 //
-// and, of the interfaces of internal/driver, softcuda/zfaults.go.
-//
-// Run it with `go generate ./...` from the module's root. A test regenerates everything and compares.
+// Run it with `go run ./internal/gen` from the module's root. A test regenerates everything and compares.
 package main
 
 import (
@@ -38,17 +37,14 @@ func main() {
 // generate returns every generated file by its path under root.
 func generate(root string) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for table, gen := range map[string]func(rows [][]string) (map[string]string, error){
-		"results.txt": results,
-		"calls.txt":   calls,
+	for source, gen := range map[string]func(path string) (map[string]string, error){
+		"internal/gen/results.txt": ofTable(results),
+		"internal/gen/calls.txt":   ofTable(calls),
+		"internal/driver":          faults,
 	} {
-		rows, err := read(filepath.Join(root, "internal/gen", table))
+		texts, err := gen(filepath.Join(root, source))
 		if err != nil {
-			return nil, err
-		}
-		texts, err := gen(rows)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", table, err)
+			return nil, fmt.Errorf("%s: %w", source, err)
 		}
 		for name, text := range texts {
 			if files[name], err = format.Source([]byte(header + text)); err != nil {
@@ -56,9 +52,18 @@ func generate(root string) (map[string][]byte, error) {
 			}
 		}
 	}
-	var err error
-	files["softcuda/zfaults.go"], err = faults(root)
-	return files, err
+	return files, nil
+}
+
+// ofTable is gen, given the table's path.
+func ofTable(gen func(rows [][]string) (map[string]string, error)) func(path string) (map[string]string, error) {
+	return func(path string) (map[string]string, error) {
+		rows, err := read(path)
+		if err != nil {
+			return nil, err
+		}
+		return gen(rows)
+	}
 }
 
 // read returns a table's rows, split at white space, without comments and empty lines.
