@@ -165,13 +165,13 @@ func callbackClose(t *T) {
 func callbackNotOnCaller(t *T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	s := t.Stream()
-	blocked, free := make(chan struct{}), make(chan struct{})
-	t.Callback(s, func(error) { close(blocked); <-free })
-	<-blocked // had it run on this goroutine, this would never come
+	g := t.newGate()
+	t.Callback(s, func(error) { g.pass() })
+	<-g.Entered // had it run on this goroutine, this would never come
 	if done, err := s.Query(); done || err != nil {
 		t.Errorf("Query = %v, %v while the callback runs", done, err)
 	}
-	close(free)
+	g.Open()
 	t.Sync(s)
 }
 

@@ -216,8 +216,7 @@ func cloneEditLaunchOld(t *T) {
 func execClosedMidLaunch(t *T) {
 	var runs atomic.Int32
 	g, s := t.Graph(), t.Stream()
-	entered, open := make(chan struct{}), make(chan struct{})
-	first := t.Node(g, cuda.HostParams(func() { close(entered); <-open }))
+	first, gate := t.GateNode(g)
 	p, collected := t.Tracked(&runs)
 	_, err := g.AddNode(p, first)
 	p = nil
@@ -225,10 +224,10 @@ func execClosedMidLaunch(t *T) {
 	x := t.Exec(g)
 	t.OK(g.Close())
 	t.OK(x.Launch(s))
-	Receive(t, "the first node runs", entered)
+	Receive(t, "the first node runs", gate.Entered)
 	t.OK(x.Close())
 	t.Kept("a launch is in flight", collected)
-	close(open)
+	gate.Open()
 	t.Sync(s)
 	t.Gone(collected)
 	if runs.Load() != 1 {

@@ -135,10 +135,9 @@ func oncePerEnqueue(t *T) {
 
 func notOnCaller(t *T) {
 	s := t.Stream()
-	blocked, free := make(chan struct{}), make(chan struct{})
-	t.Host(s, func() { close(blocked); <-free })
-	<-blocked // had it run on this goroutine, this would never come
-	close(free)
+	g := t.Gate(s)
+	<-g.Entered // had it run on this goroutine, this would never come
+	g.Open()
 	t.Sync(s)
 }
 
@@ -268,12 +267,10 @@ func othersUnaffected(t *T) {
 // doneInside: inside a function the driver cannot be asked about the event, and its channel is no less true for that.
 func doneInside(t *T) {
 	s, e := t.Stream(), t.Event()
-	free := make(chan struct{})
-	entered, early := make(chan struct{}), make(chan bool, 1)
+	g, early := t.newGate(), make(chan bool, 1)
 	var done <-chan struct{}
 	t.Host(s, func() {
-		close(entered)
-		<-free // by now e is recorded behind this function
+		g.pass() // by now e is recorded behind this function
 		done = e.Done()
 		select {
 		case <-done:
@@ -282,9 +279,9 @@ func doneInside(t *T) {
 			early <- false
 		}
 	})
-	<-entered
+	<-g.Entered
 	t.OK(s.Record(e))
-	close(free)
+	g.Open()
 	if Receive(t, "word from the function", early) {
 		t.Error("Done inside was closed before the event was complete")
 	}

@@ -213,16 +213,15 @@ func lostWhileRunning(t *T) {
 	told := lost(t)
 	s, other := t.Stream(), t.Stream()
 	ends := make(chan error, 2)
-	entered, free := make(chan struct{}), make(chan struct{})
-	t.Host(other, func() { close(entered); <-free }, cuda.OnDone(func(err error) { ends <- err }))
-	<-entered
+	g := t.Gate(other, cuda.OnDone(func(err error) { ends <- err }))
+	<-g.Entered
 	t.Host(other, func() { t.Error("ran after the loss") })
 	t.Fault(s)
 	Receive(t, "OnLost", told)
 	if len(ends) > 0 {
 		t.Errorf("OnDone of the running function: %v", <-ends)
 	}
-	close(free)
+	g.Open()
 	if err := Receive(t, "OnDone of the function that ran", ends); err != nil {
 		t.Errorf("the function that ran to its end is told %v", err)
 	}
