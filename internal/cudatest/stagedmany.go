@@ -19,13 +19,14 @@ var stagedManyCases = []Case{
 	{ID: "CY-04", Name: "eight streams at once", Run: stagedStreams},
 	{ID: "CY-04", Name: "many callers on one stream", Run: stagedCallers},
 	{ID: "CY-05", Name: "sixteen streams share a pool that is too small", Run: stagedShare},
-	{ID: "CY-05", Name: "a slot is filled when it has been emptied", Run: stagedTurns},
+	{ID: "CY-04", Name: "a slot is filled when it has been emptied", Run: stagedTurns},
 	{ID: "CY-04", Name: "two streams with the same slots", Run: stagedSameSlots},
 	{ID: "CY-05", Name: "a held stream holds no other up", Run: stagedBesideHeld},
 	{ID: "CY-05", Name: "copies of all sizes return while the stream is held", Run: copiesReturn},
 	{ID: "CY-05", Name: "while a host function runs", Run: stagedBesideHostFunction},
 	{ID: "CY-06", Name: "context lost in the middle", Child: true, Run: stagedLost},
 	{ID: "CY-08", Name: "64 streams", Run: stagedManyStreams},
+	{ID: "CY-08", Name: "beside 64 tasks", Run: stagedBesideTasks},
 	{ID: "LI-01", Name: "Shutdown names copies, Close waits for them", Run: stagedShutdown},
 }
 
@@ -341,5 +342,27 @@ func stagedManyStreams(t *T) {
 	check := queuedOn(t, list, bufs)
 	g.Open()
 	check()
+	t.ringAtRest()
+}
+
+// stagedBesideTasks: no task ends before all is queued.
+func stagedBesideTasks(t *T) {
+	const n, streams = 1<<20 + 3, 64
+	var list, others []*cuda.Stream
+	var bufs []*cuda.Buffer
+	var tasks []*cuda.Task
+	for range streams {
+		list, others, bufs = append(list, t.Stream()), append(others, t.Stream()), append(bufs, t.Buffer(n))
+	}
+	g := t.newGate()
+	for _, s := range others {
+		tasks = append(tasks, t.Task(s, g.task))
+	}
+	check := queuedOn(t, list, bufs)
+	g.Open()
+	check()
+	for _, task := range tasks {
+		t.Ends(task)
+	}
 	t.ringAtRest()
 }
