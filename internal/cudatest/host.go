@@ -165,18 +165,16 @@ func independentStreams(t *T) {
 	t.Eventually("80 functions have run", func() bool { return runs.Load() == 80 })
 }
 
-// insideRefused calls everything that would reach the driver.
-func insideRefused(t *T) {
-	s, other := t.Stream(), t.Stream()
-	calls := everyCall(t, s, other)
-	t.covered(calls, notOfEveryCall)
+// refusedInside makes calls inside a host function on s. Each is to be refused at once, as the call that its key names.
+func (t *T) refusedInside(s *cuda.Stream, calls map[string]func() error, opts ...cuda.HostOption) {
+	t.Helper()
 	got := map[string]error{}
 	started := time.Now()
 	t.Host(s, func() {
 		for name, call := range calls {
 			got[name] = call()
 		}
-	})
+	}, opts...)
 	t.Sync(s)
 	if d := time.Since(started); d > 2*time.Second {
 		t.Errorf("the calls took %v: some of them waited", d)
@@ -187,6 +185,14 @@ func insideRefused(t *T) {
 			t.Errorf("%s inside a host function: %v, want ErrNotPermitted of that call", name, err)
 		}
 	}
+}
+
+// insideRefused calls everything that would reach the driver.
+func insideRefused(t *T) {
+	s, other := t.Stream(), t.Stream()
+	calls := everyCall(t, s, other)
+	t.covered(calls, notOfEveryCall)
+	t.refusedInside(s, calls)
 	t.Sync(other)
 }
 

@@ -73,7 +73,7 @@ var notOfEveryCall = map[string]string{
 	"Graph.Context":          noDriver,
 	"Driver.Close":           "accepted inside: LI-01, Close inside a host function",
 	"Event.Done":             "has no error to give: HL-06, Done inside waits all the same",
-	"Context.Close":          "does nothing on a primary context; accepted inside: HL-06, callbacks, attributes, memory operations, contexts inside",
+	"Context.Close":          "does nothing on a primary context; accepted inside: ST-13, Close inside a host function",
 	"Device.NewGreenContext": "needs an SMResource, the call for which is refused: HL-06, managed memory and green contexts inside",
 	"Stream.Context":         noDriver,
 	"Buffer.Word":            noDriver,
