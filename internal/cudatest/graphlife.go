@@ -51,7 +51,7 @@ func (t *T) Kept(when string, collected *atomic.Bool) {
 	}
 }
 
-// Gone wants what is tracked to be collected, and the driver to have nothing of it.
+// Gone wants what is tracked to be collected.
 func (t *T) Gone(collected *atomic.Bool) {
 	t.Helper()
 	t.Eventually("the function is released", func() bool { runtime.GC(); return collected.Load() })

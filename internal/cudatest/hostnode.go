@@ -164,8 +164,8 @@ func hostNodeBetween(t *T) {
 	}
 }
 
-// tracked captures a function with a value that says when it is collected.
-func (t *T) tracked(launched *atomic.Int32) (*cuda.Graph, *atomic.Bool) {
+// capturedTracked captures a function with a value that says when it is collected.
+func (t *T) capturedTracked(launched *atomic.Int32) (*cuda.Graph, *atomic.Bool) {
 	collected := new(atomic.Bool)
 	data := new([64]byte)
 	runtime.AddCleanup(data, func(int) { collected.Store(true) }, 0)
@@ -179,7 +179,7 @@ func (t *T) tracked(launched *atomic.Int32) (*cuda.Graph, *atomic.Bool) {
 func hostNodeLifetime(t *T) {
 	var runs atomic.Int32
 	s := t.Stream()
-	g, collected := t.tracked(&runs)
+	g, collected := t.capturedTracked(&runs)
 	x := t.Exec(g)
 	t.OK(g.Close())
 	for range 3 {
@@ -205,7 +205,7 @@ func graphDropped(t *T) {
 	var runs atomic.Int32
 	s := t.Stream()
 	collected := func() *atomic.Bool {
-		g, collected := t.tracked(&runs)
+		g, collected := t.capturedTracked(&runs)
 		x, err := g.Instantiate()
 		t.OK(err)
 		t.OK(x.Launch(s))

@@ -21,22 +21,19 @@ var taskGraphCases = []Case{
 	{ID: "TK-06", Name: "Close waits", Run: graphTaskClose},
 }
 
-// exec makes an executable of what build captures.
-func (t *T) exec(build func(*cuda.GraphBuilder)) *cuda.GraphExec {
+// captureExec makes an executable of what build captures.
+func (t *T) captureExec(build func(*cuda.GraphBuilder)) *cuda.GraphExec {
 	t.Helper()
-	g, err := cuda.Capture(t.Stream(), cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error { build(b); return nil })
-	t.OK(err)
-	x, err := g.Instantiate()
-	t.OK(err)
+	g := t.Capture(func(b *cuda.GraphBuilder) error { build(b); return nil })
+	x := t.Exec(g)
 	t.OK(g.Close())
-	t.Cleanup(func() { x.Close() })
 	return x
 }
 
 func graphTaskInOrder(t *T) {
 	s, k, log := t.Stream(), t.Kernel("append"), t.DeviceLog(8)
 	ends := make(chan error, 100)
-	x := t.exec(func(b *cuda.GraphBuilder) {
+	x := t.captureExec(func(b *cuda.GraphBuilder) {
 		t.OK(b.Launch(k, one, log.mem, uint64(1)))
 		t.OK(b.Task(func(context.Context) error {
 			log.words[1+log.words[0]] = 2
@@ -98,7 +95,7 @@ func graphTasksApart(t *T) {
 func graphTaskCalls(t *T) {
 	s, other, k, log, dev := t.Stream(), t.Stream(), t.Kernel("append"), t.DeviceLog(8), t.Device(0)
 	var loading error
-	x := t.exec(func(b *cuda.GraphBuilder) {
+	x := t.captureExec(func(b *cuda.GraphBuilder) {
 		t.OK(b.Task(func(ctx context.Context) error {
 			buf, err := dev.Alloc(64)
 			if err != nil {
@@ -129,7 +126,7 @@ func graphTaskErrors(t *T) {
 		func(context.Context) error { panic(mine) },
 		func(context.Context) error { runtime.Goexit(); return nil },
 	} {
-		x := t.exec(func(b *cuda.GraphBuilder) {
+		x := t.captureExec(func(b *cuda.GraphBuilder) {
 			t.OK(b.Task(fn, done, cuda.Name("fuse")))
 			t.Host(b, func() { behind.Add(1) })
 		})
@@ -150,7 +147,7 @@ func graphTaskErrors(t *T) {
 	log := new(logBook)
 	t.OpenDriver(log.logger())
 	s = t.Stream()
-	x := t.exec(func(b *cuda.GraphBuilder) {
+	x := t.captureExec(func(b *cuda.GraphBuilder) {
 		t.OK(b.Task(func(context.Context) error { return mine }, cuda.Name("unheard")))
 	})
 	t.OK(x.Launch(s))
@@ -181,7 +178,7 @@ func graphTaskClose(t *T) {
 	s, other, k := t.Stream(), t.Stream(), t.Kernel("nothing")
 	entered := make(chan struct{})
 	var result error
-	x := t.exec(func(b *cuda.GraphBuilder) {
+	x := t.captureExec(func(b *cuda.GraphBuilder) {
 		t.OK(b.Task(func(ctx context.Context) error {
 			close(entered)
 			time.Sleep(10 * time.Millisecond)

@@ -263,7 +263,7 @@ func callsThatWait(t *T) {
 	t.OpenDriver(cuda.MaxHeldStreams(1))
 	a, s, b := t.Stream(), t.Stream(), t.Buffer(8)
 	data := make([]byte, 8)
-	x := t.exec(func(g *cuda.GraphBuilder) { t.OK(g.Memset(b, 3)) })
+	x := t.captureExec(func(g *cuda.GraphBuilder) { t.OK(g.Memset(b, 3)) })
 	g := t.TaskGate(a)
 	<-g.Entered
 	t.Task(s, func(context.Context) error { return nil })
