@@ -212,25 +212,21 @@ func callbackInside(t *T) {
 func callbackKeptAlive(t *T) {
 	s := t.Stream()
 	g := t.Gate(s)
-	var collected atomic.Bool
-	sum := 0
+	var collected *atomic.Bool
+	sum := uint64(0)
 	func() {
-		data := new([64]byte)
-		data[9] = 9
-		runtime.AddCleanup(data, func(int) { collected.Store(true) }, 0)
-		t.Callback(s, func(error) { sum = int(data[9]) })
+		var data *[8]uint64
+		data, collected = collectable()
+		data[7] = 9
+		t.Callback(s, func(error) { sum = data[7] })
 	}()
-	runtime.GC()
-	runtime.GC()
-	if collected.Load() {
-		t.Error("collected before it ran")
-	}
+	t.Kept("it has not run", collected)
 	g.Open()
 	t.Sync(s)
 	if sum != 9 {
 		t.Errorf("read %d, want 9", sum)
 	}
-	t.Eventually("what it captured is released", func() bool { runtime.GC(); return collected.Load() })
+	t.Gone(collected)
 }
 
 func callbackPanic(t *T) {

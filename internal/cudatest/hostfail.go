@@ -98,16 +98,16 @@ func goexitNamed(t *T) {
 // refusedEnqueue checks that nothing of a refused function is retained.
 func refusedEnqueue(t *T) {
 	gone := t.Stream()
-	var collected atomic.Bool
+	var collected *atomic.Bool
 	told := cuda.OnDone(func(error) { t.Error("OnDone of a refused function") })
 	func() {
-		data := new([64]byte)
-		runtime.AddCleanup(data, func(int) { collected.Store(true) }, 0)
+		var data *[8]uint64
+		data, collected = collectable()
 		t.OK(gone.Close())
 		err := cuda.HostLaunch(gone, func() { data[0]++; t.Error("a refused function ran") }, told)
 		t.Is(err, cuda.ErrClosed)
 	}()
-	t.Eventually("what the refused function captured is released", func() bool { runtime.GC(); return collected.Load() })
+	t.Gone(collected)
 	if st := t.Driver.Stats(); st.Waiting != 0 {
 		t.Errorf("%d functions wait", st.Waiting)
 	}

@@ -166,9 +166,7 @@ func hostNodeBetween(t *T) {
 
 // capturedTracked captures a function with a value that says when it is collected.
 func (t *T) capturedTracked(launched *atomic.Int32) (*cuda.Graph, *atomic.Bool) {
-	collected := new(atomic.Bool)
-	data := new([64]byte)
-	runtime.AddCleanup(data, func(int) { collected.Store(true) }, 0)
+	data, collected := collectable()
 	g, err := cuda.Capture(t.Stream(), cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
 		return cuda.HostLaunch(b, func() { data[0]++; launched.Add(1) })
 	})
@@ -198,7 +196,8 @@ func hostNodeLifetime(t *T) {
 	if n := runs.Load(); n != 4 {
 		t.Errorf("%d runs of 4 launches", n)
 	}
-	t.Eventually("the function is released", func() bool { runtime.GC(); return collected.Load() && t.Driver.Stats().HostNodes == 0 })
+	t.Gone(collected)
+	t.noOwners()
 }
 
 func graphDropped(t *T) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,17 +32,7 @@ var stagedManyCases = []Case{
 // stagedStreams copies both ways on eight streams, with the garbage collector at work.
 func stagedStreams(t *T) {
 	const most, streams, rounds = 4<<20 + 11, 8, 4
-	stop, collects := make(chan struct{}), sync.WaitGroup{}
-	collects.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				runtime.GC()
-			}
-		}
-	})
+	stop := t.collecting()
 	var callers sync.WaitGroup
 	for i := range streams {
 		s, b := t.Stream(), t.Buffer(most)
@@ -69,8 +58,7 @@ func stagedStreams(t *T) {
 		})
 	}
 	callers.Wait()
-	close(stop)
-	collects.Wait()
+	stop()
 	t.ringAtRest()
 }
 
