@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,14 +26,6 @@ var hostNodeCases = []Case{
 	{ID: "GR-08", Name: "ordinary memory", Run: ordinaryMemory},
 	{ID: "GR-10", Name: "panic", Run: panicInOneLaunch},
 	{ID: "GR-05", Name: "wrong launch", Run: wrongLaunch},
-}
-
-// Contains wants err's message to say something.
-func (t *T) Contains(err error, words string) {
-	t.Helper()
-	if !strings.Contains(err.Error(), words) {
-		t.Errorf("%q does not say %q", err, words)
-	}
 }
 
 func everyReplay(t *T) {

@@ -159,6 +159,16 @@ func (t *T) Is(err error, codes ...error) {
 	}
 }
 
+// Contains wants err's message to have each of the words.
+func (t *T) Contains(err error, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not say %q", err, w)
+		}
+	}
+}
+
 // Eventually waits until cond holds, for some seconds.
 func (t *T) Eventually(what string, cond func() bool) {
 	t.Helper()
