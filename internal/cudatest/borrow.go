@@ -97,7 +97,7 @@ func legacyFunctionsInTurn(t *T) {
 
 // pinnedDropped: slices of pinned memory may outlive the PinnedBuffer, and nothing tells the library when they are gone.
 func pinnedDropped(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	b, err := t.Device(0).AllocPinned(1 << 16)
 	t.OK(err)
 	bytes := b.Bytes()

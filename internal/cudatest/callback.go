@@ -165,13 +165,13 @@ func callbackClose(t *T) {
 func callbackNotOnCaller(t *T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	s := t.Stream()
-	blocked, free := make(chan struct{}), make(chan struct{})
-	t.Callback(s, func(error) { close(blocked); <-free })
-	<-blocked // had it run on this goroutine, this would never come
+	g := t.newGate()
+	t.Callback(s, func(error) { g.pass() })
+	<-g.Entered // had it run on this goroutine, this would never come
 	if done, err := s.Query(); done || err != nil {
 		t.Errorf("Query = %v, %v while the callback runs", done, err)
 	}
-	close(free)
+	g.Open()
 	t.Sync(s)
 }
 
@@ -212,25 +212,21 @@ func callbackInside(t *T) {
 func callbackKeptAlive(t *T) {
 	s := t.Stream()
 	g := t.Gate(s)
-	var collected atomic.Bool
-	sum := 0
+	var collected *atomic.Bool
+	sum := uint64(0)
 	func() {
-		data := new([64]byte)
-		data[9] = 9
-		runtime.AddCleanup(data, func(int) { collected.Store(true) }, 0)
-		t.Callback(s, func(error) { sum = int(data[9]) })
+		var data *[8]uint64
+		data, collected = collectable()
+		data[7] = 9
+		t.Callback(s, func(error) { sum = data[7] })
 	}()
-	runtime.GC()
-	runtime.GC()
-	if collected.Load() {
-		t.Error("collected before it ran")
-	}
+	t.Kept("it has not run", collected)
 	g.Open()
 	t.Sync(s)
 	if sum != 9 {
 		t.Errorf("read %d, want 9", sum)
 	}
-	t.Eventually("what it captured is released", func() bool { runtime.GC(); return collected.Load() })
+	t.Gone(collected)
 }
 
 func callbackPanic(t *T) {

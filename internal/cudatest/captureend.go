@@ -84,8 +84,8 @@ func relaxedEndsAnywhere(t *T) {
 	}
 }
 
-// gone wants nothing to be left of captures on s.
-func (t *T) gone(s *cuda.Stream) {
+// nothingCaptured wants nothing to be left of captures on s.
+func (t *T) nothingCaptured(s *cuda.Stream) {
 	t.Helper()
 	t.Works(s)
 	if st := t.Driver.Stats(); st.Graphs != 0 || st.HostNodes != 0 {
@@ -103,7 +103,7 @@ func captureError(t *T) {
 		if g != nil || err != mine {
 			t.Errorf("Capture = %v, %v; want the error of build", g, err)
 		}
-		t.gone(s)
+		t.nothingCaptured(s)
 	}
 }
 
@@ -121,7 +121,7 @@ func capturePanic(t *T) {
 				panic("out")
 			})
 		}()
-		t.gone(s)
+		t.nothingCaptured(s)
 	}
 }
 
@@ -135,7 +135,7 @@ func captureGoexit(t *T) {
 				return nil
 			})
 		})
-		t.gone(s)
+		t.nothingCaptured(s)
 	}
 }
 
@@ -154,7 +154,7 @@ func builderClosed(t *T) {
 		_, err = b.End()
 		t.Is(err, cuda.ErrNotBuilding)
 		t.OK(forks[0].Close())
-		t.gone(other)
+		t.nothingCaptured(other)
 	}
 }
 
@@ -178,7 +178,7 @@ func builderDropped(t *T) {
 			st := t.Driver.Stats()
 			return st.Streams <= streams+1 && st.HostNodes == 0
 		})
-		t.gone(s)
+		t.nothingCaptured(s)
 		buf, err := t.Device(0).Alloc(64) // nobody forbids it any more
 		t.OK(err)
 		t.OK(buf.Close())
@@ -260,7 +260,7 @@ func closeFork(t *T) {
 		return fork.Close()
 	})
 	t.Is(err, cuda.ErrCaptureUnjoined)
-	t.gone(s)
+	t.nothingCaptured(s)
 }
 
 func waitsBesideCapture(t *T) {
@@ -354,7 +354,7 @@ func callbackOnCapturing(t *T) {
 	})
 	t.Logf("after a callback was refused the capture ends with %v", err)
 	t.OK(g.Close())
-	t.gone(s)
+	t.nothingCaptured(s)
 }
 
 func memOpsInGraph(t *T) {

@@ -21,18 +21,10 @@ var graphChangeCases = []Case{
 	{ID: "GR-09", Name: "names and edges", Run: graphPrinted},
 }
 
-// heldGraph is an executable with a launch under way that is held in its first node.
-func (t *T) heldGraph(s *cuda.Stream) (g *cuda.Graph, first cuda.GraphNode, release func()) {
-	g = t.Graph()
-	open := make(chan struct{})
-	first = t.Node(g, cuda.HostParams(func() { <-open }))
-	return g, first, func() { close(open) }
-}
-
 func wholeUpdate(t *T) {
 	var old, now atomic.Int32
-	s := t.Stream()
-	g, first, release := t.heldGraph(s)
+	s, g := t.Stream(), t.Graph()
+	first, gate := t.GateNode(g)
 	p, oldGone := t.Tracked(&old)
 	_, err := g.AddNode(p, first)
 	p = nil
@@ -50,7 +42,7 @@ func wholeUpdate(t *T) {
 	t.OK(next.Close())
 	t.Kept("a launch uses it", oldGone)
 	t.Kept("the executable has it", newGone)
-	release()
+	gate.Open()
 	t.Sync(s)
 	if old.Load() != 1 || now.Load() != 0 {
 		t.Errorf("the launch before the update ran the old function %d times and the new one %d", old.Load(), now.Load())
@@ -97,8 +89,8 @@ func refusedUpdate(t *T) {
 
 func oneNodeUpdate(t *T) {
 	var old, now atomic.Int32
-	s := t.Stream()
-	g, first, release := t.heldGraph(s)
+	s, g := t.Stream(), t.Graph()
+	first, gate := t.GateNode(g)
 	p, oldGone := t.Tracked(&old)
 	n, err := g.AddNode(p, first)
 	t.OK(err)
@@ -109,7 +101,7 @@ func oneNodeUpdate(t *T) {
 	p = nil
 	t.OK(x.SetParams(first, cuda.HostParams(func() {})))
 	t.Kept("a launch uses it", oldGone)
-	release()
+	gate.Open()
 	t.Sync(s)
 	t.Run(x, s)
 	if old.Load() != 1 || now.Load() != 1 {

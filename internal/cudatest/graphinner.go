@@ -1,12 +1,9 @@
 package cudatest
 
 import (
-	"context"
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hostlaunch/cuda"
 )
@@ -51,28 +48,28 @@ func (t *T) RunsWant(x *cuda.GraphExec, s *cuda.Stream, runs []int, want ...int)
 // Counts are parameters of a host node that counts its runs.
 func Counts(runs []int, i int) cuda.NodeParams { return cuda.HostParams(func() { runs[i]++ }) }
 
-// heldNode launches a graph whose host node runs until release is called.
-func heldNode(t *T, opts ...cuda.HostOption) (release func()) {
-	g, entered, open := t.Graph(), make(chan struct{}), make(chan struct{})
-	t.Node(g, cuda.HostParams(func() { close(entered); <-open }, append(opts, cuda.Name("held node"))...))
-	t.OK(t.Exec(g).Launch(t.Stream()))
-	Receive(t, "the node runs", entered)
-	release = sync.OnceFunc(func() { close(open) })
-	t.Cleanup(release)
-	return release
+// GateNode adds a host node that holds each launch of g.
+func (t *T) GateNode(g *cuda.Graph, opts ...cuda.HostOption) (cuda.GraphNode, *Gate) {
+	t.Helper()
+	gate := t.newGate()
+	return t.Node(g, cuda.HostParams(gate.pass, append([]cuda.HostOption{cuda.Name("gate")}, opts...)...)), gate
+}
+
+// heldNode launches a graph whose host node runs until the gate is opened.
+func (t *T) heldNode(opts ...cuda.HostOption) *Gate {
+	t.Helper()
+	g, s := t.Graph(), t.Stream()
+	_, gate := t.GateNode(g, append([]cuda.HostOption{cuda.Name("held node")}, opts...)...)
+	t.OK(t.Exec(g).Launch(s))
+	Receive(t, "the node runs", gate.Entered)
+	return gate
 }
 
 func shutdownNamesNode(t *T) {
-	d := t.Own()
-	release := heldNode(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	err := d.Shutdown(ctx)
-	t.Is(err, context.DeadlineExceeded)
-	t.Contains(err, "held node")
-	t.Contains(err, "graphinner.go:")
-	t.Contains(err, "runs")
-	release()
+	d := t.OpenDriver()
+	gate := t.heldNode()
+	t.Stuck(d, "held node", "graphinner.go:", "runs")
+	gate.Open()
 	t.OK(d.Close())
 }
 
@@ -80,18 +77,14 @@ func shutdownNamesNode(t *T) {
 func closeAwaitsNode(t *T) {
 	lost(t)
 	s, ended := t.Stream(), make(chan error, 2)
-	release := heldNode(t, cuda.OnDone(func(err error) { ended <- err }))
+	gate := t.heldNode(cuda.OnDone(func(err error) { ended <- err }))
 	t.Fault(s)
 	t.Eventually("the context is lost", func() bool { _, err := s.Query(); return errors.Is(err, cuda.ErrDeviceLost) })
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	err := t.Driver.Shutdown(ctx)
-	t.Is(err, context.DeadlineExceeded)
-	t.Contains(err, "held node")
+	t.Stuck(t.Driver, "held node")
 	if len(ended) > 0 {
 		t.Errorf("told %v before it ended", <-ended)
 	}
-	release()
+	gate.Open()
 	t.OK(t.Driver.Close())
 	t.OK(Receive(t, "OnDone", ended))
 	if len(ended) > 0 {

@@ -25,11 +25,16 @@ var graphLifeCases = []Case{
 	{ID: "GR-13", Name: "many graphs", Run: manyGraphs},
 }
 
+// collectable is memory that says when it is collected.
+func collectable() (data *[8]uint64, collected *atomic.Bool) {
+	data, collected = new([8]uint64), new(atomic.Bool)
+	runtime.AddCleanup(data, func(int) { collected.Store(true) }, 0)
+	return data, collected
+}
+
 // Tracked are node parameters whose function says when it is collected.
 func (t *T) Tracked(runs *atomic.Int32) (cuda.NodeParams, *atomic.Bool) {
-	collected := new(atomic.Bool)
-	data := new([64]byte)
-	runtime.AddCleanup(data, func(int) { collected.Store(true) }, 0)
+	data, collected := collectable()
 	return cuda.HostParams(func() { data[0]++; runs.Add(1) }), collected
 }
 
@@ -51,10 +56,16 @@ func (t *T) Kept(when string, collected *atomic.Bool) {
 	}
 }
 
-// Gone wants what is tracked to be collected, and the driver to have nothing of it.
+// Gone wants what is tracked to be collected.
 func (t *T) Gone(collected *atomic.Bool) {
 	t.Helper()
 	t.Eventually("the function is released", func() bool { runtime.GC(); return collected.Load() })
+}
+
+// noOwners wants nothing to be left of host nodes.
+func (t *T) noOwners() {
+	t.Helper()
+	t.Eventually("nothing is left", func() bool { st := t.Driver.Stats(); return st.HostNodes == 0 && st.UserObjects == 0 })
 }
 
 func cloneOutlives(t *T) {
@@ -128,7 +139,7 @@ func unusedGraphReleased(t *T) {
 	_, collected := t.trackedNode(g, &runs)
 	t.OK(g.Close())
 	t.Gone(collected)
-	t.Eventually("nothing is left", func() bool { st := t.Driver.Stats(); return st.HostNodes == 0 && st.UserObjects == 0 })
+	t.noOwners()
 }
 
 // finalizerCalls: what a host node's function had is released where CUDA is allowed.
@@ -216,8 +227,7 @@ func cloneEditLaunchOld(t *T) {
 func execClosedMidLaunch(t *T) {
 	var runs atomic.Int32
 	g, s := t.Graph(), t.Stream()
-	entered, open := make(chan struct{}), make(chan struct{})
-	first := t.Node(g, cuda.HostParams(func() { close(entered); <-open }))
+	first, gate := t.GateNode(g)
 	p, collected := t.Tracked(&runs)
 	_, err := g.AddNode(p, first)
 	p = nil
@@ -225,16 +235,16 @@ func execClosedMidLaunch(t *T) {
 	x := t.Exec(g)
 	t.OK(g.Close())
 	t.OK(x.Launch(s))
-	Receive(t, "the first node runs", entered)
+	Receive(t, "the first node runs", gate.Entered)
 	t.OK(x.Close())
 	t.Kept("a launch is in flight", collected)
-	close(open)
+	gate.Open()
 	t.Sync(s)
 	t.Gone(collected)
 	if runs.Load() != 1 {
 		t.Errorf("%d runs", runs.Load())
 	}
-	t.Eventually("nothing is left", func() bool { st := t.Driver.Stats(); return st.HostNodes == 0 && st.UserObjects == 0 })
+	t.noOwners()
 }
 
 func destroyedAfterLaunch(t *T) {
@@ -254,7 +264,7 @@ func destroyedAfterLaunch(t *T) {
 	if runs.Load() != 100 {
 		t.Errorf("%d runs of 100 launches", runs.Load())
 	}
-	t.Eventually("nothing is left", func() bool { st := t.Driver.Stats(); return st.HostNodes == 0 && st.UserObjects == 0 })
+	t.noOwners()
 }
 
 func operandsByHand(t *T) {

@@ -17,6 +17,7 @@ var greenCases = []Case{
 	{ID: "ST-09", Name: "closing", Run: greenClose},
 	{ID: "ST-09", Name: "a stream's multiprocessors", Run: greenStreamResource},
 	{ID: "ST-09", Name: "bad green contexts", Run: greenRefused},
+	{ID: "HL-06", Name: "a green context inside", Run: greenInside},
 }
 
 // Needs skips the case if err says that the driver is too old for what the case is about, and wants it to say since when it
@@ -250,4 +251,17 @@ func greenRefused(t *T) {
 	} else {
 		t.Is(err, cuda.ErrInvalidResourceConfiguration)
 	}
+}
+
+func greenInside(t *T) {
+	s, g := t.Stream(), t.Green()
+	t.refusedInside(s, map[string]func() error{
+		"GreenContext.NewStream":  func() error { return second(g.NewStream()) },
+		"GreenContext.SMResource": func() error { return second(g.SMResource()) },
+	})
+	var closing error = cuda.ErrUnknown
+	t.Host(s, func() { closing = g.Close() })
+	t.Sync(s)
+	t.OK(closing)
+	t.Is(second(g.SMResource()), cuda.ErrClosed)
 }

@@ -135,10 +135,9 @@ func oncePerEnqueue(t *T) {
 
 func notOnCaller(t *T) {
 	s := t.Stream()
-	blocked, free := make(chan struct{}), make(chan struct{})
-	t.Host(s, func() { close(blocked); <-free })
-	<-blocked // had it run on this goroutine, this would never come
-	close(free)
+	g := t.Gate(s)
+	<-g.Entered // had it run on this goroutine, this would never come
+	g.Open()
 	t.Sync(s)
 }
 
@@ -166,18 +165,16 @@ func independentStreams(t *T) {
 	t.Eventually("80 functions have run", func() bool { return runs.Load() == 80 })
 }
 
-// insideRefused calls everything that would reach the driver.
-func insideRefused(t *T) {
-	s, other := t.Stream(), t.Stream()
-	calls := everyCall(t, s, other)
-	t.covered(calls, notOfEveryCall)
+// refusedInside makes calls inside a host function on s. Each is to be refused at once, as the call that its key names.
+func (t *T) refusedInside(s *cuda.Stream, calls map[string]func() error, opts ...cuda.HostOption) {
+	t.Helper()
 	got := map[string]error{}
 	started := time.Now()
 	t.Host(s, func() {
 		for name, call := range calls {
 			got[name] = call()
 		}
-	})
+	}, opts...)
 	t.Sync(s)
 	if d := time.Since(started); d > 2*time.Second {
 		t.Errorf("the calls took %v: some of them waited", d)
@@ -188,6 +185,14 @@ func insideRefused(t *T) {
 			t.Errorf("%s inside a host function: %v, want ErrNotPermitted of that call", name, err)
 		}
 	}
+}
+
+// insideRefused calls everything that would reach the driver.
+func insideRefused(t *T) {
+	s, other := t.Stream(), t.Stream()
+	calls := everyCall(t, s, other)
+	t.covered(calls, notOfEveryCall)
+	t.refusedInside(s, calls)
 	t.Sync(other)
 }
 
@@ -268,12 +273,10 @@ func othersUnaffected(t *T) {
 // doneInside: inside a function the driver cannot be asked about the event, and its channel is no less true for that.
 func doneInside(t *T) {
 	s, e := t.Stream(), t.Event()
-	free := make(chan struct{})
-	entered, early := make(chan struct{}), make(chan bool, 1)
+	g, early := t.newGate(), make(chan bool, 1)
 	var done <-chan struct{}
 	t.Host(s, func() {
-		close(entered)
-		<-free // by now e is recorded behind this function
+		g.pass() // by now e is recorded behind this function
 		done = e.Done()
 		select {
 		case <-done:
@@ -282,9 +285,9 @@ func doneInside(t *T) {
 			early <- false
 		}
 	})
-	<-entered
+	<-g.Entered
 	t.OK(s.Record(e))
-	close(free)
+	g.Open()
 	if Receive(t, "word from the function", early) {
 		t.Error("Done inside was closed before the event was complete")
 	}

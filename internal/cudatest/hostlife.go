@@ -210,11 +210,11 @@ func closedBehind(t *T) {
 
 func droppedBehind(t *T) {
 	var runs atomic.Int32
-	free := make(chan struct{})
+	var g *Gate
 	func() {
 		s, err := t.Device(0).NewStream()
 		t.OK(err)
-		t.Host(s, func() { <-free })
+		g = t.Gate(s)
 		for range 10 {
 			t.Host(s, func() { runs.Add(1) })
 		}
@@ -224,7 +224,7 @@ func droppedBehind(t *T) {
 		t.Driver.Device(0) // any call has what was dropped closed
 		time.Sleep(time.Millisecond)
 	}
-	close(free)
+	g.Open()
 	t.Eventually("the functions of the dropped stream have run", func() bool { return runs.Load() == 10 })
 	t.Eventually("the dropped stream is closed", func() bool {
 		runtime.GC()

@@ -116,26 +116,14 @@ func manyStreams(t *T) {
 
 func underGC(t *T) {
 	s := t.Stream()
-	stop := make(chan struct{})
-	var collector sync.WaitGroup
-	collector.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				runtime.GC()
-			}
-		}
-	})
+	stop := t.collecting()
 	sum := 0
 	for i := range 10_000 {
 		data := []int{i, 2 * i}
 		t.Host(s, func() { sum += data[1] - data[0] })
 	}
 	t.Sync(s)
-	close(stop)
-	collector.Wait()
+	stop()
 	if want := 10_000 * 9_999 / 2; sum != want {
 		t.Errorf("sum %d, want %d", sum, want)
 	}

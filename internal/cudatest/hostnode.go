@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,14 +26,6 @@ var hostNodeCases = []Case{
 	{ID: "GR-08", Name: "ordinary memory", Run: ordinaryMemory},
 	{ID: "GR-10", Name: "panic", Run: panicInOneLaunch},
 	{ID: "GR-05", Name: "wrong launch", Run: wrongLaunch},
-}
-
-// Contains wants err's message to say something.
-func (t *T) Contains(err error, words string) {
-	t.Helper()
-	if !strings.Contains(err.Error(), words) {
-		t.Errorf("%q does not say %q", err, words)
-	}
 }
 
 func everyReplay(t *T) {
@@ -164,11 +155,9 @@ func hostNodeBetween(t *T) {
 	}
 }
 
-// tracked captures a function with a value that says when it is collected.
-func (t *T) tracked(launched *atomic.Int32) (*cuda.Graph, *atomic.Bool) {
-	collected := new(atomic.Bool)
-	data := new([64]byte)
-	runtime.AddCleanup(data, func(int) { collected.Store(true) }, 0)
+// capturedTracked captures a function with a value that says when it is collected.
+func (t *T) capturedTracked(launched *atomic.Int32) (*cuda.Graph, *atomic.Bool) {
+	data, collected := collectable()
 	g, err := cuda.Capture(t.Stream(), cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
 		return cuda.HostLaunch(b, func() { data[0]++; launched.Add(1) })
 	})
@@ -179,7 +168,7 @@ func (t *T) tracked(launched *atomic.Int32) (*cuda.Graph, *atomic.Bool) {
 func hostNodeLifetime(t *T) {
 	var runs atomic.Int32
 	s := t.Stream()
-	g, collected := t.tracked(&runs)
+	g, collected := t.capturedTracked(&runs)
 	x := t.Exec(g)
 	t.OK(g.Close())
 	for range 3 {
@@ -198,14 +187,15 @@ func hostNodeLifetime(t *T) {
 	if n := runs.Load(); n != 4 {
 		t.Errorf("%d runs of 4 launches", n)
 	}
-	t.Eventually("the function is released", func() bool { runtime.GC(); return collected.Load() && t.Driver.Stats().HostNodes == 0 })
+	t.Gone(collected)
+	t.noOwners()
 }
 
 func graphDropped(t *T) {
 	var runs atomic.Int32
 	s := t.Stream()
 	collected := func() *atomic.Bool {
-		g, collected := t.tracked(&runs)
+		g, collected := t.capturedTracked(&runs)
 		x, err := g.Instantiate()
 		t.OK(err)
 		t.OK(x.Launch(s))

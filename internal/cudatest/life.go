@@ -44,15 +44,19 @@ func threads() int {
 	return pprof.Lookup("threadcreate").Count()
 }
 
-// Own has the case use a driver of its own.
-func (t *T) Own(opts ...cuda.Option) *cuda.Driver {
+// Stuck wants a shutdown of d not to come to its end now, and its error to say so in these words.
+func (t *T) Stuck(d *cuda.Driver, words ...string) {
 	t.Helper()
-	return t.OpenDriver(opts...)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	err := d.Shutdown(ctx)
+	t.Is(err, cuda.ErrContextEnded, context.DeadlineExceeded)
+	t.Contains(err, append([]string{"Driver.Shutdown"}, words...)...)
 }
 
 // closeWaits has a kernel, a function and an OnDone that all take their time.
 func closeWaits(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	s, b, k := t.Stream(), t.Buffer(4), t.Kernel("spin")
 	out := cuda.PinnedSlice[uint32](t.Pinned(4))
 	var sawCopy, ran, reported atomic.Bool
@@ -74,22 +78,14 @@ func closeWaits(t *T) {
 }
 
 func shutdownSaysStuck(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	s, b := t.Stream(), t.Buffer(64)
 	ran := false
 	g := t.Gate(s)
 	<-g.Entered
 	t.OK(cuda.HostLaunch(s, func() { ran = true }, cuda.Name("behind the gate")))
 	for range 2 { // it can be waited for again
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		err := d.Shutdown(ctx)
-		cancel()
-		t.Is(err, cuda.ErrContextEnded, context.DeadlineExceeded)
-		for _, word := range []string{"Driver.Shutdown", "gate, enqueued at", "which runs", "behind the gate", "life.go:"} {
-			if !strings.Contains(err.Error(), word) {
-				t.Errorf("%q does not say %q", err, word)
-			}
-		}
+		t.Stuck(d, "gate, enqueued at", "which runs", "behind the gate", "life.go:")
 	}
 	t.Is(s.Memset(b, 1), cuda.ErrClosed) // already, though the shutdown is not through
 	g.Open()
@@ -102,21 +98,16 @@ func shutdownSaysStuck(t *T) {
 
 // shutdownNamesRunning: what is stuck is the function that runs, more than those that wait behind it.
 func shutdownNamesRunning(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	g := t.Gate(t.Stream())
 	<-g.Entered
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	err := d.Shutdown(ctx)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "gate") || !strings.Contains(err.Error(), "t.go:") {
-		t.Errorf("%q does not name the running function and its place", err)
-	}
+	t.Stuck(d, "gate", "t.go:")
 	g.Open()
 	t.OK(d.Close())
 }
 
 func everythingClosed(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	s, e, b, p, k, dev := t.Stream(), t.Event(), t.Buffer(64), t.Pinned(64), t.Kernel("nothing"), t.Device(0)
 	legacy := dev.DefaultStream()
 	t.OK(d.Close())
@@ -151,9 +142,7 @@ func everythingClosed(t *T) {
 	for op, call := range calls {
 		err := call()
 		t.Is(err, cuda.ErrClosed)
-		if !strings.Contains(err.Error(), strings.TrimPrefix(op, "default ")) {
-			t.Errorf("%s says %q", op, err)
-		}
+		t.Contains(err, strings.TrimPrefix(op, "default "))
 	}
 	Receive(t, "Done of an event", e.Done())
 	for what, c := range map[string]io.Closer{"stream": s, "legacy": legacy, "event": e, "buffer": b, "pinned": p, "module": k.Module(), "driver": d} {
@@ -173,7 +162,7 @@ func everythingClosed(t *T) {
 
 // closeWithAllOpen leaves open what a program can, dropped and not, with work queued.
 func closeWithAllOpen(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	dev := t.Device(0)
 	for i := range 10 {
 		s, err := dev.NewStream()
@@ -203,7 +192,7 @@ func closeWithAllOpen(t *T) {
 }
 
 func closeInsideReport(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	s := t.Stream()
 	errs := make(chan error, 3)
 	closed := make(chan struct{})
@@ -218,9 +207,7 @@ func closeInsideReport(t *T) {
 	for range 2 {
 		err := Receive(t, "Shutdown inside OnDone", errs)
 		t.Is(err, cuda.ErrDeadlock)
-		if !strings.Contains(err.Error(), "goroutine") {
-			t.Errorf("%q does not tell the way out", err)
-		}
+		t.Contains(err, "goroutine") // which is the way out
 	}
 	t.OK(Receive(t, "Close in a goroutine", errs))
 	Receive(t, "the end of it", closed)
@@ -228,7 +215,7 @@ func closeInsideReport(t *T) {
 }
 
 func closeInsideFunction(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	s := t.Stream()
 	errs := make(chan error, 2)
 	behind := false
@@ -248,7 +235,7 @@ func closeInsideFunction(t *T) {
 }
 
 func closeBesideClose(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	s := t.Stream()
 	g := t.Gate(s)
 	errs := make(chan error, 8)
@@ -267,7 +254,7 @@ func closeBesideClose(t *T) {
 
 // closeBesideWaits: who waits already gets what he waits for, and Close waits for that.
 func closeBesideWaits(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	s, e := t.Stream(), t.Event()
 	g := t.Gate(s)
 	t.OK(s.Record(e))
@@ -291,7 +278,7 @@ func closeBesideWaits(t *T) {
 }
 
 func closeInsideThreadStream(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	ended := make(chan error, 1)
 	dev := t.Device(0)
 	go func() {
@@ -312,7 +299,7 @@ func closeInsideThreadStream(t *T) {
 // queued runs once Close has returned.
 func closeUnderFire(t *T) {
 	for range 10 {
-		d := t.Own()
+		d := t.OpenDriver()
 		dev, s, b := t.Device(0), t.Stream(), t.Buffer(64)
 		legacy := dev.DefaultStream()
 		var closed atomic.Bool

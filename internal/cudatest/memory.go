@@ -6,7 +6,30 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 )
+
+// collecting has the garbage collector at work until stop is called, at the latest when the case ends.
+func (t *T) collecting() (stop func()) {
+	ended := make(chan struct{})
+	var collector sync.WaitGroup
+	collector.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			default:
+				runtime.GC()
+			}
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		close(ended)
+		collector.Wait()
+	})
+	t.Cleanup(stop)
+	return stop
+}
 
 // settledMemory is how many bytes of memory the process has after a collection, or 0 where that cannot be told, or means nothing
 // since the race detector's memory is among it.

@@ -184,19 +184,7 @@ func nativeUnderGC(t *T) {
 	const n = 2000
 	s := t.Stream()
 	out := cuda.PinnedSlice[uint64](t.Pinned(8 * n))
-	stop := make(chan struct{})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				runtime.GC()
-			}
-		}
-	}()
+	stop := t.collecting()
 	for i := range n {
 		body := bytes.Repeat([]byte{byte(i)}, i)
 		data := summing(&out[i], body)
@@ -207,8 +195,7 @@ func nativeUnderGC(t *T) {
 		}
 	}
 	t.Sync(s)
-	close(stop)
-	<-stopped
+	stop()
 	for i := range n {
 		if want := uint64(i) * uint64(byte(i)); out[i] != want {
 			t.Fatalf("function %d summed %d, want %d", i, out[i], want)

@@ -180,10 +180,10 @@ func nativeLostWhileRunning(t *T) {
 func nativeLostInGraph(t *T) {
 	t.OpenDriver(cuda.Logger(discard))
 	told := make(chan error, 10)
-	var gone atomic.Bool
+	var gone *atomic.Bool
 	g := t.Capture(func(b *cuda.GraphBuilder) error {
-		data := new([8]uint64)
-		runtime.AddCleanup(data, func(int) { gone.Store(true) }, 0)
+		var data *[8]uint64
+		data, gone = collectable()
 		t.Native(b, "add", cuda.NativePointer(unsafe.Pointer(data)), cuda.OnDone(func(err error) { told <- err }))
 		return nil
 	})

@@ -60,10 +60,10 @@ func nativeInGraph(t *T) {
 func nativeGraphData(t *T) {
 	s := t.Stream()
 	out := cuda.PinnedSlice[uint64](t.Pinned(16))
-	var gone atomic.Bool
+	var gone *atomic.Bool
 	g, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
-		data := new([8]uint64)
-		runtime.AddCleanup(data, func(int) { gone.Store(true) }, 0)
+		var data *[8]uint64
+		data, gone = collectable()
 		body := summing(&out[0], bytes.Repeat([]byte{5}, 10_000))
 		defer clear(body)
 		return errors.Join(
@@ -91,7 +91,8 @@ func nativeGraphData(t *T) {
 		t.Error("a node's data went while a launch was in flight")
 	}
 	t.Sync(s)
-	t.Eventually("the data is let go of", func() bool { runtime.GC(); return gone.Load() && t.Driver.Stats().HostNodes == 0 })
+	t.Gone(gone)
+	t.noOwners()
 }
 
 // nativeNodeChanged: a node of a native function is changed, removed, cloned and embedded as others are; what does not run any

@@ -58,5 +58,5 @@ func graphClosedMeanwhile(t *T) {
 	t.OK(g.Close())
 	_, err = b.End()
 	t.OK(err)
-	t.gone(t.Stream())
+	t.nothingCaptured(t.Stream())
 }

@@ -135,17 +135,16 @@ func lostInARow(t *T) {
 	for range 20_000 { // that have to be resolved too, which takes a while; nobody must run in it
 		t.Host(third, func() {})
 	}
-	hold, entered, free := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var ran atomic.Bool
 	ends := make(chan error, 1)
-	t.Host(other, func() { <-hold })
-	t.Host(other, func() { close(entered); <-free })
+	hold := t.Gate(other)
+	running := t.Gate(other)
 	t.Host(other, func() { ran.Store(true) }, cuda.OnDone(func(err error) { ends <- err }))
-	close(hold)
-	<-entered
+	hold.Open()
+	<-running.Entered
 	t.Fault(s)
 	t.Is(s.Sync(), cuda.ErrDeviceLost)
-	close(free)
+	running.Open()
 	if l := new(cuda.LostError); !errors.As(Receive(t, "OnDone", ends), &l) || !errors.Is(l, cuda.ErrDeviceLost) {
 		t.Errorf("OnDone got %v", l)
 	}
@@ -181,25 +180,19 @@ func onDoneNotOnLost(t *T) {
 }
 
 func shutdownNamesHook(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	s := t.Stream()
-	entered, free := make(chan struct{}), make(chan struct{})
-	t.OK(cuda.HostLaunch(s, func() {}, cuda.Name("bearer"), cuda.OnDone(func(error) { close(entered); <-free })))
-	<-entered
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	err := d.Shutdown(ctx)
-	t.Is(err, cuda.ErrContextEnded, context.DeadlineExceeded)
-	if !strings.Contains(err.Error(), "OnDone of host function bearer, enqueued at report.go:") {
-		t.Errorf("%q does not name the hook that is stuck", err)
-	}
-	close(free)
+	g := t.newGate()
+	t.OK(cuda.HostLaunch(s, func() {}, cuda.Name("bearer"), cuda.OnDone(func(error) { g.pass() })))
+	<-g.Entered
+	t.Stuck(d, "OnDone of host function bearer, enqueued at report.go:")
+	g.Open()
 	t.OK(d.Close())
 }
 
 // shutdownAgain: what is through is through, whatever became of the context.
 func shutdownAgain(t *T) {
-	d := t.Own()
+	d := t.OpenDriver()
 	t.OK(d.Close())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -115,9 +115,7 @@ func streamFlags(t *T) {
 	for _, f := range []cuda.StreamFlags{2, 3, 4, 1 << 31, ^cuda.StreamFlags(0)} {
 		_, err := t.Device(0).NewStream(cuda.WithFlags(f))
 		t.Is(err, cuda.ErrInvalidValue)
-		if !strings.Contains(err.Error(), "flags") {
-			t.Errorf("%q does not name the flags", err)
-		}
+		t.Contains(err, "flags")
 	}
 }
 
@@ -193,9 +191,7 @@ func priorityRefused(t *T) {
 	for _, p := range []int{least + 1, greatest - 1, 1 << 40, -1 << 40} {
 		_, err := t.Device(0).NewStream(cuda.Priority(p))
 		t.Is(err, cuda.ErrInvalidValue)
-		if !strings.Contains(err.Error(), "priority") || !strings.Contains(err.Error(), "Clamp") {
-			t.Errorf("%q does not name the priority and the way out", err)
-		}
+		t.Contains(err, "priority", "Clamp") // the latter is the way out
 	}
 }
 

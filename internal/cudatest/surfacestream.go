@@ -17,12 +17,15 @@ func laterCalls(t *T, s, other *cuda.Stream) map[string]func() error {
 	t.Cleanup(block.Release)
 	row := cuda.Rows{Width: 64, Height: 1}
 	host := cuda.HostSlice(make([]byte, 8))
+	task := t.Task(other, func(context.Context) error { return nil })
+	t.Ends(task)
 	nothing := func(error) { t.Error("a refused callback ran") }
 	return map[string]func() error{
 		"Go": func() error {
 			_, err := cuda.Go(other, func(context.Context) error { t.Error("a refused task ran"); return nil })
 			return err
 		},
+		"Task.Wait":                        func() error { return task.Wait(t.Context()) },
 		"AddCallback":                      func() error { return cuda.AddCallback(other, nothing) },
 		"HostLaunchNative":                 func() error { return cuda.HostLaunchNative(other, t.native("note"), cuda.NativeData{}) },
 		"HostCopy":                         func() error { return cuda.HostCopy(other, host, host) },

@@ -1,6 +1,7 @@
 package cudatest
 
 import (
+	"context"
 	"errors"
 	"runtime/pprof"
 	"slices"
@@ -158,6 +159,16 @@ func (t *T) Is(err error, codes ...error) {
 	}
 }
 
+// Contains wants err's message to have each of the words.
+func (t *T) Contains(err error, words ...string) {
+	t.Helper()
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("%q does not say %q", err, w)
+		}
+	}
+}
+
 // Eventually waits until cond holds, for some seconds.
 func (t *T) Eventually(what string, cond func() bool) {
 	t.Helper()
@@ -182,26 +193,43 @@ func Receive[V any](t *T, what string, from <-chan V) V {
 	}
 }
 
-// Gate holds a stream until it is opened, by a host function that waits. It holds the other host functions of the context too.
+// Gate holds who passes it until it is opened. It is opened when its case ends, if not before: whatever the case made before the gate
+// can be waited for then.
 type Gate struct {
-	Entered chan struct{} // closed once the stream has reached the gate
+	Entered chan struct{} // closed once somebody has reached the gate
 	open    chan struct{}
+	enter   sync.Once
 	once    sync.Once
 }
 
-// Gate puts a gate on s. It is opened when the case ends, if not before.
-func (t *T) Gate(s *cuda.Stream) *Gate {
-	t.Helper()
+// newGate makes a gate that is nowhere yet.
+func (t *T) newGate() *Gate {
 	g := &Gate{Entered: make(chan struct{}), open: make(chan struct{})}
-	t.Host(s, func() {
-		close(g.Entered)
-		<-g.open
-	}, cuda.Name("gate"))
 	t.Cleanup(g.Open)
 	return g
 }
 
-// Open lets the stream go on.
+// Gate holds s, by a host function that waits. It holds the other host functions of the context too.
+func (t *T) Gate(s *cuda.Stream, opts ...cuda.HostOption) *Gate {
+	t.Helper()
+	g := t.newGate()
+	t.Host(s, g.pass, append([]cuda.HostOption{cuda.Name("gate")}, opts...)...)
+	return g
+}
+
+// pass waits at the gate.
+func (g *Gate) pass() {
+	g.enter.Do(func() { close(g.Entered) })
+	<-g.open
+}
+
+// task is pass, as a task's function.
+func (g *Gate) task(context.Context) error {
+	g.pass()
+	return nil
+}
+
+// Open lets pass who waits and who comes later.
 func (g *Gate) Open() { g.once.Do(func() { close(g.open) }) }
 
 // Order is a log of what happened in which order.

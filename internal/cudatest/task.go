@@ -47,16 +47,11 @@ func (t *T) Ends(task *cuda.Task) {
 	t.OK(task.Wait(ctx))
 }
 
-// TaskGate holds a stream by a task until it is opened; it is opened when the case ends, if not before.
+// TaskGate holds s by a task.
 func (t *T) TaskGate(s *cuda.Stream, opts ...cuda.HostOption) *Gate {
 	t.Helper()
-	g := &Gate{Entered: make(chan struct{}), open: make(chan struct{})}
-	t.Task(s, func(context.Context) error {
-		close(g.Entered)
-		<-g.open
-		return nil
-	}, append(opts, cuda.Name("gate"))...)
-	t.Cleanup(g.Open)
+	g := t.newGate()
+	t.Task(s, g.task, append([]cuda.HostOption{cuda.Name("gate")}, opts...)...)
 	return g
 }
 
@@ -393,21 +388,15 @@ func closeWaitsForTasks(t *T) {
 func shutdownNamesTask(t *T) {
 	d := t.OpenDriver()
 	s := t.Stream()
-	entered, free := make(chan struct{}), make(chan struct{})
+	g := t.newGate()
 	var inside, closing error
 	t.Task(s, func(ctx context.Context) error {
 		closing, inside = d.Close(), d.Shutdown(ctx)
-		close(entered)
-		<-free
-		return nil
+		return g.task(ctx)
 	}, cuda.Name("slow"))
-	<-entered
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if err := d.Shutdown(ctx); err == nil || !strings.Contains(err.Error(), "slow") || !strings.Contains(err.Error(), "task.go:") {
-		t.Errorf("Shutdown = %v", err)
-	}
-	close(free)
+	<-g.Entered
+	t.Stuck(d, "slow", "task.go:")
+	g.Open()
 	t.OK(d.Close())
 	t.Is(inside, cuda.ErrDeadlock)
 	t.Is(closing, cuda.ErrDeadlock)
@@ -418,12 +407,12 @@ func lostTasks(t *T) {
 	s, other := t.Stream(), t.Stream()
 	t.FaultLater(s)
 	fault := time.Now().Add(faultDelay)
-	free := make(chan struct{})
-	running := t.Task(other, func(context.Context) error { <-free; return nil })
+	g := t.newGate()
+	running := t.Task(other, g.task)
 	never := func(context.Context) error { t.Error("a task of a lost device ran"); return nil }
 	tasks := []*cuda.Task{t.Task(s, never), t.Task(other, never), t.Task(s, never, cuda.SyncMode(cuda.Spin))}
 	for range 12 { // some of which wait in the library
-		tasks = append(tasks, t.Task(t.Stream(), func(context.Context) error { <-free; return nil }))
+		tasks = append(tasks, t.Task(t.Stream(), g.task))
 	}
 	for i, task := range append(tasks[:3:3], tasks[len(tasks)-1]) { // the last waits in the library
 		Receive(t, "the end of a task", task.Done())
@@ -435,7 +424,7 @@ func lostTasks(t *T) {
 	if took := time.Since(fault); took > time.Second {
 		t.Errorf("the tasks were told after %v, want within a second", took)
 	}
-	close(free)
+	g.Open()
 	t.Ends(running)
 	for _, task := range tasks {
 		Receive(t, "the end of every task", task.Done())
@@ -447,10 +436,9 @@ func lostTasks(t *T) {
 func lostWaitingTasks(t *T) {
 	t.OpenDriver(cuda.MaxHeldStreams(1), cuda.OnLost(func(*cuda.LostError) {}))
 	s, held, other := t.Stream(), t.Stream(), t.Stream()
-	free := make(chan struct{})
-	entered := make(chan struct{})
-	running := t.Task(held, func(context.Context) error { close(entered); <-free; return nil })
-	<-entered
+	g := t.newGate()
+	running := t.Task(held, g.task)
+	<-g.Entered
 	waits := t.Task(other, func(context.Context) error { t.Error("a task of a lost device ran"); return nil })
 	ends := make(chan error, 1)
 	t.Host(other, func() { t.Error("a function of a lost device ran") }, cuda.OnDone(func(err error) { ends <- err }))
@@ -464,7 +452,7 @@ func lostWaitingTasks(t *T) {
 	if took := time.Since(fault); took > time.Second {
 		t.Errorf("told after %v, want within a second", took)
 	}
-	close(free)
+	g.Open()
 	t.Ends(running)
 	t.OK(t.Driver.Close())
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,22 +21,19 @@ var taskGraphCases = []Case{
 	{ID: "TK-06", Name: "Close waits", Run: graphTaskClose},
 }
 
-// exec makes an executable of what build captures.
-func (t *T) exec(build func(*cuda.GraphBuilder)) *cuda.GraphExec {
+// captureExec makes an executable of what build captures.
+func (t *T) captureExec(build func(*cuda.GraphBuilder)) *cuda.GraphExec {
 	t.Helper()
-	g, err := cuda.Capture(t.Stream(), cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error { build(b); return nil })
-	t.OK(err)
-	x, err := g.Instantiate()
-	t.OK(err)
+	g := t.Capture(func(b *cuda.GraphBuilder) error { build(b); return nil })
+	x := t.Exec(g)
 	t.OK(g.Close())
-	t.Cleanup(func() { x.Close() })
 	return x
 }
 
 func graphTaskInOrder(t *T) {
 	s, k, log := t.Stream(), t.Kernel("append"), t.DeviceLog(8)
 	ends := make(chan error, 100)
-	x := t.exec(func(b *cuda.GraphBuilder) {
+	x := t.captureExec(func(b *cuda.GraphBuilder) {
 		t.OK(b.Launch(k, one, log.mem, uint64(1)))
 		t.OK(b.Task(func(context.Context) error {
 			log.words[1+log.words[0]] = 2
@@ -58,62 +54,48 @@ func graphTaskInOrder(t *T) {
 	}
 }
 
-// graphTasksApart: what is behind a task in one executable must not go on when the task of the other has returned.
+// graphTasksApart: two executables have the same task. What is behind it in one goes on when that one's own has returned, and not when
+// the other's has.
 func graphTasksApart(t *T) {
-	var mu sync.Mutex
-	inside, broken := map[int]bool{}, 0
-	turn := 0
-	var current [2]int
-	g, err := cuda.Capture(t.Stream(), cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
-		t.OK(b.Task(func(context.Context) error {
-			mu.Lock()
-			turn++
-			n := turn
-			inside[n] = true
-			mu.Unlock()
-			time.Sleep(time.Duration(1+n%3) * time.Millisecond)
-			mu.Lock()
-			delete(inside, n)
-			mu.Unlock()
-			return nil
-		}))
-		return nil
-	})
-	t.OK(err)
-	defer g.Close()
-	var streams [2]*cuda.Stream
-	var execs [2]*cuda.GraphExec
-	for i := range execs {
-		streams[i] = t.Stream()
-		execs[i], err = g.Instantiate()
-		t.OK(err)
-		defer execs[i].Close()
-	}
 	const launches = 15
+	streams, first, other := [2]*cuda.Stream{t.Stream(), t.Stream()}, t.Event(), t.Event()
+	gates, turns := [2]*Gate{t.newGate(), t.newGate()}, 0 // tasks of graphs run one at a time
+	g := t.Capture(func(b *cuda.GraphBuilder) error {
+		return b.Task(func(context.Context) error {
+			if turns++; turns <= len(gates) {
+				gates[turns-1].pass()
+			}
+			return nil
+		})
+	})
+	execs := [2]*cuda.GraphExec{t.Exec(g), t.Exec(g)}
+	t.OK(execs[0].Launch(streams[0]))
+	t.OK(streams[0].Record(first))
+	Receive(t, "the first executable's task runs", gates[0].Entered)
+	t.OK(execs[1].Launch(streams[1]))
+	t.OK(streams[1].Record(other))
+	t.Waits("work behind the first executable's task, which runs", first)
+	gates[0].Open()
+	t.Completes("work behind the first executable's task, which has returned", first)
+	t.Waits("work behind the other's task, which has not", other)
+	gates[1].Open()
+	t.Completes("work behind the other's task", other)
 	for range launches {
 		for i, x := range execs {
 			t.OK(x.Launch(streams[i]))
-			t.Host(streams[i], func() {
-				mu.Lock()
-				defer mu.Unlock()
-				current[i]++
-				if turn-len(inside) < current[i] { // fewer have returned than this stream alone has behind it
-					broken++
-				}
-			})
 		}
 	}
 	t.Sync(streams[0])
 	t.Sync(streams[1])
-	if turn != 2*launches || broken > 0 {
-		t.Errorf("%d runs of %d launches; %d times work went on too early", turn, 2*launches, broken)
+	if turns != 2*launches+2 {
+		t.Errorf("%d runs of %d launches", turns, 2*launches+2)
 	}
 }
 
 func graphTaskCalls(t *T) {
 	s, other, k, log, dev := t.Stream(), t.Stream(), t.Kernel("append"), t.DeviceLog(8), t.Device(0)
 	var loading error
-	x := t.exec(func(b *cuda.GraphBuilder) {
+	x := t.captureExec(func(b *cuda.GraphBuilder) {
 		t.OK(b.Task(func(ctx context.Context) error {
 			buf, err := dev.Alloc(64)
 			if err != nil {
@@ -144,7 +126,7 @@ func graphTaskErrors(t *T) {
 		func(context.Context) error { panic(mine) },
 		func(context.Context) error { runtime.Goexit(); return nil },
 	} {
-		x := t.exec(func(b *cuda.GraphBuilder) {
+		x := t.captureExec(func(b *cuda.GraphBuilder) {
 			t.OK(b.Task(fn, done, cuda.Name("fuse")))
 			t.Host(b, func() { behind.Add(1) })
 		})
@@ -165,7 +147,7 @@ func graphTaskErrors(t *T) {
 	log := new(logBook)
 	t.OpenDriver(log.logger())
 	s = t.Stream()
-	x := t.exec(func(b *cuda.GraphBuilder) {
+	x := t.captureExec(func(b *cuda.GraphBuilder) {
 		t.OK(b.Task(func(context.Context) error { return mine }, cuda.Name("unheard")))
 	})
 	t.OK(x.Launch(s))
@@ -196,7 +178,7 @@ func graphTaskClose(t *T) {
 	s, other, k := t.Stream(), t.Stream(), t.Kernel("nothing")
 	entered := make(chan struct{})
 	var result error
-	x := t.exec(func(b *cuda.GraphBuilder) {
+	x := t.captureExec(func(b *cuda.GraphBuilder) {
 		t.OK(b.Task(func(ctx context.Context) error {
 			close(entered)
 			time.Sleep(10 * time.Millisecond)

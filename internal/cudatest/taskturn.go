@@ -263,7 +263,7 @@ func callsThatWait(t *T) {
 	t.OpenDriver(cuda.MaxHeldStreams(1))
 	a, s, b := t.Stream(), t.Stream(), t.Buffer(8)
 	data := make([]byte, 8)
-	x := t.exec(func(g *cuda.GraphBuilder) { t.OK(g.Memset(b, 3)) })
+	x := t.captureExec(func(g *cuda.GraphBuilder) { t.OK(g.Memset(b, 3)) })
 	g := t.TaskGate(a)
 	<-g.Entered
 	t.Task(s, func(context.Context) error { return nil })
@@ -292,9 +292,8 @@ func closedBehindWaiting(t *T) {
 	b, err := dev.Alloc(16)
 	t.OK(err)
 	log := t.DeviceLog(4)
-	entered, free := make(chan struct{}), make(chan struct{})
-	t.Task(a, func(context.Context) error { close(entered); <-free; return nil })
-	<-entered
+	g := t.TaskGate(a)
+	<-g.Entered
 	ran := 0
 	t.Task(s, func(context.Context) error { ran++; return nil })
 	t.OK(s.Memset(b, 1))
@@ -308,7 +307,7 @@ func closedBehindWaiting(t *T) {
 	if len(closed) > 0 || ran != 0 {
 		t.Errorf("%d closed, %d ran", len(closed), ran)
 	}
-	close(free)
+	g.Open()
 	t.OK(Receive(t, "Close", closed))
 	if ran != 2 {
 		t.Errorf("%d of 2 ran", ran)

@@ -30,9 +30,7 @@ func waitInside(t *T) {
 	for _, err := range errs {
 		t.Log(err)
 		t.Is(err, cuda.ErrDeadlock, cuda.ErrNotPermitted)
-		if !strings.Contains(err.Error(), "waiter") || !strings.Contains(err.Error(), "t.go:") {
-			t.Errorf("%v does not name the function", err)
-		}
+		t.Contains(err, "waiter", "t.go:")
 	}
 	if len(errs) != 5 || !strings.Contains(errs[0].Error(), "stream 0x") {
 		t.Errorf("errors %v", errs)
@@ -63,14 +61,13 @@ func watchdogNames(t *T) {
 	log := new(logBook)
 	t.OpenDriver(cuda.Watchdog(40*time.Millisecond), log.logger())
 	s := t.Stream()
-	free := make(chan struct{})
-	t.Host(s, func() { <-free }, cuda.Name("stuck"))
+	g := t.Gate(s, cuda.Name("stuck"))
 	synced := make(chan error, 2)
 	go func() { synced <- s.Sync() }()
 	go func() { synced <- s.Wait(context.Background()) }()
 	t.Eventually("the watchdog's word", func() bool { return strings.Contains(log.String(), "stuck") })
 	time.Sleep(100 * time.Millisecond)
-	close(free) // which those wait for: had the function waited for them, this would never come
+	g.Open() // which those wait for: had the function waited for them, this would never come
 	t.OK(Receive(t, "Sync", synced))
 	t.OK(Receive(t, "Wait", synced))
 	got := log.String()
@@ -89,13 +86,13 @@ func watchdogNamesTask(t *T) {
 	log := new(logBook)
 	t.OpenDriver(cuda.Watchdog(40*time.Millisecond), log.logger())
 	s, e := t.Stream(), t.Event()
-	free := make(chan struct{})
-	task := t.Task(s, func(context.Context) error { <-free; return nil }, cuda.Name("slow"))
+	g := t.newGate()
+	task := t.Task(s, g.task, cuda.Name("slow"))
 	t.OK(s.Record(e))
 	synced := make(chan error, 1)
 	go func() { synced <- e.Sync() }()
 	t.Eventually("the watchdog's word", func() bool { return strings.Contains(log.String(), "slow") })
-	close(free)
+	g.Open()
 	t.Ends(task)
 	t.OK(Receive(t, "Sync", synced))
 	got := log.String()
