@@ -372,6 +372,13 @@ var rightPrograms = []program{
 		<-done
 		l.reads(l.h)
 	}},
+	{name: "a callback tells the program", run: func(l *lab) {
+		done := make(chan struct{})
+		l.down(l.a, l.h, l.x)
+		noErr(l, cuda.AddCallback(l.a, func(error) { close(done) }))
+		<-done
+		l.reads(l.h)
+	}},
 	{name: "the program is done before a gate opens", run: func(l *lab) {
 		gate := make(chan struct{})
 		l.host(l.a, func() { <-gate })

@@ -178,9 +178,7 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	if t.s == nil {
 		return m.failedTurn(c, t)
 	}
-	if c := t.s.first.notes().clock; c != nil {
-		m.observe(c)
-	}
+	m.observe(t.s.first.notes().clock)
 	if o := t.s.first; o.kind == opCallback {
 		m.callbackTurn(t, o.data, driver.Success)
 		t.call = m.known(o, t.call)

@@ -78,6 +78,28 @@ func TestManagedIsLimited(t *testing.T) {
 	want(t, "all 100", r, driver.Success)
 }
 
+// A host function, or a callback, that begins is the host seeing what is before it, with a Seed or without.
+func TestHostSeesWhatIsBefore(t *testing.T) {
+	for _, seed := range []uint64{0, 1} {
+		m, ctx, s := seam(t, Options{NoConcurrentManagedAccess: true, Seed: seed})
+		p, r := m.MemAllocManaged(ctx, 8, driver.MemAttachGlobal)
+		want(t, "alloc", r, driver.Success)
+		b, r := m.MemAlloc(ctx, 8)
+		want(t, "alloc", r, driver.Success)
+		seen := make(chan driver.Result)
+		look := func() { _, r := m.HostAccess(ctx, p); seen <- r }
+		m.up.HostFunc, m.up.Callback = func(uint64) { look() }, func(uint64, driver.Result) { look() }
+		want(t, "memset", m.MemsetD8Async(ctx, b, 1, 8, s), driver.Success)
+		want(t, "function", m.LaunchHostFunc(ctx, s, 0), driver.Success)
+		want(t, "access inside a function", <-seen, driver.Success)
+		want(t, "memset", m.MemsetD8Async(ctx, b, 1, 8, s), driver.Success)
+		want(t, "callback", m.StreamAddCallback(ctx, s, 0, 0), driver.Success)
+		want(t, "access inside a callback", <-seen, driver.Success)
+		want(t, "sync", m.CtxSynchronize(ctx), driver.Success)
+		m.Shut()
+	}
+}
+
 // What is known of closed streams goes: a program that makes and closes streams forever stays as small as it was.
 func TestHistoryGoes(t *testing.T) {
 	m, ctx, main := seam(t, Options{NoConcurrentManagedAccess: true})
