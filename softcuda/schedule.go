@@ -363,11 +363,7 @@ func (d *schedule) finished(s *stream) {
 }
 
 func (d *schedule) hostFunction(o *op) func() driver.Result {
-	call := d.m.up.HostFunc
-	if o.work != nil {
-		call = func(uint64) { o.work() }
-	}
-	call = d.m.known(o, call)
+	call := d.m.known(o, d.m.hostCall(o))
 	return d.m.faults.operation(o, func() driver.Result {
 		callHost(call, o.data)
 		return driver.Success
