@@ -210,13 +210,14 @@ func (k *checker) comes(s *stream, o *op, own tick) {
 	x.actor = a
 	switch o.kind {
 	case opHold:
-		k.flags = append(k.flags, flag{at: x.word, wait: true, by: a})
+		k.flags = append(k.flags, flag{at: x.word.at(), wait: true, by: a})
 	case opHost, opCallback, opBranch:
 		k.wild = k.numbered
 	case opWork:
 		if x.kernel != "" {
 			k.wild = k.numbered
 		}
+		k.overwrites(o)
 	}
 	k.watch(o, a)
 	k.live[o] = a
@@ -232,7 +233,7 @@ func (k *checker) begins(o *op) {
 		k.access(o.notes().actor, t)
 	}
 	if o.notes().word != nil && o.kind == opWork {
-		k.flags = append(k.flags, flag{at: o.notes().word, by: o.notes().actor})
+		k.flags = append(k.flags, flag{at: o.notes().word.at(), by: o.notes().actor})
 	}
 }
 
@@ -363,7 +364,7 @@ func (k *checker) programOrdered(p, o *actor) bool {
 
 // flag is a stream's write to a word, or its wait for one.
 type flag struct {
-	at   *byte
+	at   unsafe.Pointer
 	wait bool
 	by   *actor
 }
