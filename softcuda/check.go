@@ -175,7 +175,7 @@ type access struct {
 func (a *actor) String() string {
 	text := a.what
 	if a.s != nil {
-		text += fmt.Sprintf(" of stream %d", a.s.id)
+		text += fmt.Sprintf(" of stream %d", a.s.shownID())
 	}
 	if a.site != "" {
 		text += " (" + a.site + ")"
@@ -321,7 +321,7 @@ func (k *checker) conflict(a, b access) {
 	case a.by.s == nil:
 		advice = "queue the second when the program is done with that memory"
 	default:
-		advice = fmt.Sprintf("record an event behind the first and have stream %d wait for it before the second (WaitEvent, WaitStream), or add the edge between the nodes of a graph", b.by.s.id)
+		advice = fmt.Sprintf("record an event behind the first and have stream %d wait for it before the second (WaitEvent, WaitStream), or add the edge between the nodes of a graph", b.by.s.shownID())
 	}
 	k.out.report(Report{Kind: "unordered access", First: a.String(), Second: b.String(), Advice: advice})
 }
