@@ -265,12 +265,3 @@ func (m *machine) known(o *op, call func(uint64)) func(uint64) {
 		call(data)
 	}
 }
-
-// host reports whether data is host memory. mu is held.
-func (m *machine) host(data []byte) bool {
-	if m.checker == nil || len(data) == 0 {
-		return false
-	}
-	block, _ := m.checker.blockOf(uintptr(unsafe.Pointer(unsafe.SliceData(data))))
-	return block == nil
-}
