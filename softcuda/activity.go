@@ -36,13 +36,28 @@ func (c clock) join(b clock) (more bool) {
 // history is what is known of a stream on a device whose activity is tracked.
 type history struct {
 	clock clock // what the end of the stream is ordered behind
+	most  int   // how large clock may become before what has settled is looked for
 	seen  uint64
 	fresh bool   // a host function queued now would be ordered behind device work that the one before it is not
 	held  []hold // device work that the host has not seen, by what holds it
 }
 
+// few is how many streams are not worth looking for those that have settled.
+const few = 16
+
 // join has the end of the stream be ordered behind c.
-func (h *history) join(c clock) { h.fresh = h.clock.join(c) || h.fresh }
+func (h *history) join(c clock) {
+	h.fresh = h.clock.join(c) || h.fresh
+	if len(h.clock) > max(h.most, few) {
+		h.clock.forget()
+		h.most = 2 * len(h.clock)
+	}
+}
+
+// forget forgets what nothing can depend on any more.
+func (c clock) forget() {
+	maps.DeleteFunc(c, func(s *stream, t tick) bool { return s.settled(t) })
+}
 
 // hold says that device operations, from the one with number first on, are ordered behind these host functions.
 type hold struct {
@@ -99,7 +114,7 @@ func (m *machine) joinLegacy(s *stream) {
 func (m *machine) history(s *stream) *history {
 	if s.history == nil {
 		s.history = &history{clock: clock{}}
-		s.ctx.known[s] = struct{}{}
+		s.ctx.know(s)
 	}
 	return s.history
 }
@@ -130,7 +145,7 @@ func (m *machine) ahead(s *stream) clock {
 	if s == s.ctx.legacy {
 		m.joinLegacy(s)
 	}
-	maps.DeleteFunc(h.clock, func(s *stream, t tick) bool { return s.settled(t) })
+	h.clock.forget()
 	return maps.Clone(h.clock)
 }
 
@@ -144,6 +159,14 @@ func (m *machine) aheadAll(c *context) clock {
 		all.join(s.history.clock)
 	}
 	return all
+}
+
+// know adds s to the streams with a history.
+func (c *context) know(s *stream) {
+	c.known[s] = struct{}{}
+	if len(c.known) > max(c.mostKnown, few) {
+		c.mostKnown = 2 * len(c.remembered())
+	}
 }
 
 // remembered are the streams of c with a history. It forgets those that nothing can depend on any more.
@@ -178,9 +201,9 @@ func (m *machine) observeAfter(c clock, r driver.Result) driver.Result {
 	return r
 }
 
-// settled reports whether nothing can depend any more on what s had done at t: it is closed, and all of that is seen and has run.
+// settled reports whether nothing can depend any more on what s had done at t: it has ended, and all of that is seen and has run.
 func (s *stream) settled(t tick) bool {
-	return s.closed && s.history.seen >= t.work && s.hostsRun >= t.host
+	return s.ended && s.history.seen >= t.work && s.hostsRun >= t.host
 }
 
 // active reports whether s has device work that the host has not seen, of which no host function ordered before it is left.

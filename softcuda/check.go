@@ -175,7 +175,7 @@ type access struct {
 func (a *actor) String() string {
 	text := a.what
 	if a.s != nil {
-		text += fmt.Sprintf(" of stream %d", a.s.id)
+		text += fmt.Sprintf(" of stream %d", a.s.shownID())
 	}
 	if a.site != "" {
 		text += " (" + a.site + ")"
@@ -210,13 +210,14 @@ func (k *checker) comes(s *stream, o *op, own tick) {
 	x.actor = a
 	switch o.kind {
 	case opHold:
-		k.flags = append(k.flags, flag{at: x.word, wait: true, by: a})
+		k.flags = append(k.flags, flag{at: x.word.at(), wait: true, by: a})
 	case opHost, opCallback, opBranch:
 		k.wild = k.numbered
 	case opWork:
 		if x.kernel != "" {
 			k.wild = k.numbered
 		}
+		k.overwrites(o)
 	}
 	k.watch(o, a)
 	k.live[o] = a
@@ -232,7 +233,7 @@ func (k *checker) begins(o *op) {
 		k.access(o.notes().actor, t)
 	}
 	if o.notes().word != nil && o.kind == opWork {
-		k.flags = append(k.flags, flag{at: o.notes().word, by: o.notes().actor})
+		k.flags = append(k.flags, flag{at: o.notes().word.at(), by: o.notes().actor})
 	}
 }
 
@@ -320,7 +321,7 @@ func (k *checker) conflict(a, b access) {
 	case a.by.s == nil:
 		advice = "queue the second when the program is done with that memory"
 	default:
-		advice = fmt.Sprintf("record an event behind the first and have stream %d wait for it before the second (WaitEvent, WaitStream), or add the edge between the nodes of a graph", b.by.s.id)
+		advice = fmt.Sprintf("record an event behind the first and have stream %d wait for it before the second (WaitEvent, WaitStream), or add the edge between the nodes of a graph", b.by.s.shownID())
 	}
 	k.out.report(Report{Kind: "unordered access", First: a.String(), Second: b.String(), Advice: advice})
 }
@@ -363,7 +364,7 @@ func (k *checker) programOrdered(p, o *actor) bool {
 
 // flag is a stream's write to a word, or its wait for one.
 type flag struct {
-	at   *byte
+	at   unsafe.Pointer
 	wait bool
 	by   *actor
 }

@@ -39,6 +39,24 @@ func TestCheckSaysWhere(t *testing.T) {
 	}
 }
 
+// TestCheckNamesLaunchingStream wants a graph's accesses told as of the stream that it was launched on, which the program knows.
+func TestCheckNamesLaunchingStream(t *testing.T) {
+	for _, seed := range []uint64{0, 1} {
+		l := newLab(t, seed)
+		x := l.graph(l.a, func(g *cuda.GraphBuilder) { noErr(t, g.Memset(l.x, 1)) })
+		noErr(t, x.Launch(l.a))
+		l.copy(l.b, l.y, l.x)
+		l.sync(l.a)
+		l.sync(l.b)
+		list := l.check.Reports()
+		first, second := fmt.Sprintf("memset of stream %d (", must(l.a.ID())), fmt.Sprintf("copy of stream %d (", must(l.b.ID()))
+		if len(list) != 1 || !strings.HasPrefix(list[0].First, first) || !strings.HasPrefix(list[0].Second, second) {
+			t.Errorf("seed %d: want %q and %q, got %v", seed, first, second, list)
+		}
+		noErr(t, l.drv.Close())
+	}
+}
+
 // TestCheckUseAfterFree has a kernel use memory that is gone.
 func TestCheckUseAfterFree(t *testing.T) {
 	for _, seed := range []uint64{0, 1} {

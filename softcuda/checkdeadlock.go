@@ -38,7 +38,7 @@ func (k *checker) sorted(list []*op) []*op {
 // writers are the queued writes to the word that o waits for.
 func (k *checker) writers(o *op) (list []*op) {
 	for w, a := range k.live {
-		if a.kind == opWork && w.notes().word == o.notes().word {
+		if a.kind == opWork && w.notes().word.at() == o.notes().word.at() {
 			list = append(list, w)
 		}
 	}

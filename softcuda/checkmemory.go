@@ -123,16 +123,24 @@ func (k *checker) watch(o *op, a *actor) {
 // writable reports whether an operation that is not done may write to host memory.
 func (k *checker) writable(data []byte) bool {
 	for o, a := range k.live {
-		if a.kind != opWork || o.notes().kernel != "" {
+		if a.kind != opWork || o.notes().kernel != "" || slices.ContainsFunc(o.notes().writes(), func(to []byte) bool { return overlap(to, data) }) {
 			return true
-		}
-		for _, t := range o.notes().touches {
-			if t.write && overlap(t.data, data) {
-				return true
-			}
 		}
 	}
 	return false
+}
+
+// writes is the memory that the operation writes to, kernels aside.
+func (x *notes) writes() (list [][]byte) {
+	for _, t := range x.touches {
+		if t.write {
+			list = append(list, t.data)
+		}
+	}
+	if x.word != nil {
+		list = append(list, x.word)
+	}
+	return list
 }
 
 // lookAt looks at what o reads, before it does. mu is held.
@@ -167,7 +175,20 @@ func (k *checker) settleWatches() {
 	})
 }
 
-// rewritten ends the watches over memory that the library, or the device, writes to in its own time.
+// overwrites ends the watches over memory that o, which is about to be queued, writes to. What the program has changed there before
+// is still told.
+func (k *checker) overwrites(o *op) {
+	for _, to := range o.notes().writes() {
+		for _, w := range k.watches {
+			if overlap(w.data, to) {
+				k.look(w)
+			}
+		}
+		k.rewritten(to)
+	}
+}
+
+// rewritten ends the watches over memory that is written to from now on, by an operation or by a program that tells.
 func (k *checker) rewritten(data []byte) {
 	k.watches = slices.DeleteFunc(k.watches, func(w *watch) bool { return w.data == nil || overlap(w.data, data) })
 }
@@ -243,13 +264,4 @@ func (m *machine) known(o *op, call func(uint64)) func(uint64) {
 		}()
 		call(data)
 	}
-}
-
-// host reports whether data is host memory. mu is held.
-func (m *machine) host(data []byte) bool {
-	if m.checker == nil || len(data) == 0 {
-		return false
-	}
-	block, _ := m.checker.blockOf(uintptr(unsafe.Pointer(unsafe.SliceData(data))))
-	return block == nil
 }

@@ -80,8 +80,8 @@ func (m *machine) MemcpyDtoDAsync(ctx driver.Context, dst, src driver.DevicePtr,
 			return nil, r
 		}
 		from, r := m.span(src, n)
-		m.touch(to, true, m.host(to))
-		m.touch(from, false, m.host(from))
+		m.touch(to, true, deviceOf(dst) == 0)
+		m.touch(from, false, deviceOf(src) == 0)
 		return func() { copy(to, from) }, r
 	})
 }

@@ -212,6 +212,12 @@ var wrongPrograms = []program{
 	{"staging buffer reused too early", "copy", "the program", func(l *lab) { l.up(l.a, l.x, l.h); l.writes(l.h); l.up(l.a, l.y, l.g) }},
 	{"staging buffer reused after the wrong sync", "copy", "the program", func(l *lab) { l.up(l.a, l.x, l.h); l.sync(l.b); l.writes(l.h) }},
 	{"staging buffer reused, nobody told", "copy", "the program writes", func(l *lab) { l.up(l.a, l.x, l.h); l.h[0]++ }},
+	{"staging buffer reused before a copy into it, nobody told", "copy", "the program writes", func(l *lab) {
+		l.set(l.a, l.y)
+		l.up(l.a, l.x, l.h)
+		l.h[0]++
+		l.down(l.a, l.h, l.y)
+	}},
 	{"two staging buffers, three copies", "copy", "the program", func(l *lab) {
 		l.up(l.a, l.x, l.h)
 		l.record(l.a, l.e)
@@ -372,6 +378,13 @@ var rightPrograms = []program{
 		<-done
 		l.reads(l.h)
 	}},
+	{name: "a callback tells the program", run: func(l *lab) {
+		done := make(chan struct{})
+		l.down(l.a, l.h, l.x)
+		noErr(l, cuda.AddCallback(l.a, func(error) { close(done) }))
+		<-done
+		l.reads(l.h)
+	}},
 	{name: "the program is done before a gate opens", run: func(l *lab) {
 		gate := make(chan struct{})
 		l.host(l.a, func() { <-gate })
@@ -390,6 +403,16 @@ var rightPrograms = []program{
 	{name: "callback reads behind its copy", run: func(l *lab) {
 		l.down(l.a, l.h, l.x)
 		noErr(l, cuda.AddCallback(l.a, func(error) { l.reads(l.h) }))
+	}},
+	{name: "copy up and down on one stream", run: func(l *lab) {
+		l.set(l.a, l.y)
+		l.up(l.a, l.x, l.h)
+		l.down(l.a, l.h, l.y)
+	}},
+	{name: "copy up and a write-value there, on one stream", run: func(l *lab) {
+		words := must(l.dev.AllocPinned(64))
+		l.up(l.a, l.x, words.Bytes())
+		noErr(l, l.a.WriteValue64(words.Word(56), 1<<32))
 	}},
 	{name: "copy down and up on one stream", run: func(l *lab) { l.down(l.a, l.h, l.x); l.up(l.a, l.y, l.h) }},
 	{name: "graph with its edges", run: func(l *lab) {

@@ -37,7 +37,7 @@ type notes struct {
 	kernel  string  // of a kernel: its name
 	step    *Step   // on a device with a Seed
 	touches []touch // what it does with memory, kernels aside
-	word    *byte   // of a memory operation
+	word    word    // of a memory operation
 	actor   *actor  // it, for the checker
 }
 

@@ -70,6 +70,8 @@ func (f *Fault) wrong() string {
 		return "a fault has either a Call or an Op"
 	case f.Call != "" && !f.callable():
 		return fmt.Sprintf("Call %q is no function of the driver that this library calls", f.Call)
+	case f.Op != "" && !f.operable():
+		return fmt.Sprintf("Op %q is no operation that a fault can strike: take \"copy\", \"memset\", \"write-value\", \"kernel\", \"kernel \" and a name, or %q", f.Op, opHostText)
 	case f.Result < 0:
 		return fmt.Sprintf("Result is %v, which no driver answers; take a code of the driver's", f.Result)
 	case f.Result == 0 && (f.Lose || f.Delay <= 0):
@@ -92,6 +94,16 @@ func (f *Fault) callable() bool {
 		}
 	}
 	return false
+}
+
+// operable reports whether there are operations of that kind, and faults strike them.
+func (f *Fault) operable() bool {
+	switch f.Op {
+	case "copy", "memset", "write-value", "kernel", opHostText:
+		return true
+	}
+	name, ok := strings.CutPrefix(f.Op, "kernel ")
+	return ok && name != ""
 }
 
 // named reports whether name is what pattern names.

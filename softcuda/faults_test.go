@@ -159,6 +159,11 @@ func TestFaultsRefused(t *testing.T) {
 		{softcuda.Fault{Result: cuda.ErrUnknown}, "either a Call or an Op"},
 		{softcuda.Fault{Call: "MemAlloc", Op: "copy", Result: cuda.ErrUnknown}, "either a Call or an Op"},
 		{softcuda.Fault{Call: "cuNoSuchThing", Result: cuda.ErrUnknown}, "no function of the driver"},
+		{softcuda.Fault{Op: "memcpy", Result: cuda.ErrLaunchFailed}, "no operation that a fault can strike"},
+		{softcuda.Fault{Op: "callback", Delay: 1}, "no operation that a fault can strike"},
+		{softcuda.Fault{Op: "wait-value", Delay: 1}, "no operation that a fault can strike"},
+		{softcuda.Fault{Op: "event record", Delay: 1}, "no operation that a fault can strike"},
+		{softcuda.Fault{Op: "kernel ", Delay: 1}, "no operation that a fault can strike"},
 		{softcuda.Fault{Call: "MemAlloc", Result: cuda.ErrClosed}, "no driver answers"},
 		{softcuda.Fault{Call: "MemAlloc"}, "neither a Result nor a Delay"},
 		{softcuda.Fault{Call: "MemAlloc", Lose: true, Delay: 1}, "neither a Result nor a Delay"},
@@ -170,6 +175,9 @@ func TestFaultsRefused(t *testing.T) {
 		if err := f.Add(c.fault); err == nil || !strings.Contains(err.Error(), c.why) {
 			t.Errorf("%+v: %v", c.fault, err)
 		}
+	}
+	for _, op := range []string{"copy", "memset", "write-value", "kernel", "kernel add", "host function"} {
+		noErr(t, f.Add(softcuda.Fault{Op: op, Delay: 1}))
 	}
 }
 

@@ -99,13 +99,16 @@ func (m *machine) copyAction(c *driver.Memcpy3D) (*action, driver.Result) {
 		return nil, r
 	}
 	to, b, r := m.findEnd(end{c.DstType, c.DstHost, c.DstDevice, c.DstX, c.DstY, c.DstZ, c.DstPitch, c.DstHeight}, c.Width, c.Height, c.Depth)
+	if r != driver.Success {
+		return nil, r
+	}
 	m.touchRows(to, true, c.DstType == driver.MemoryHost)
 	m.touchRows(from, false, c.SrcType == driver.MemoryHost)
 	work := func() driver.Result {
 		to.each(func(y, z uintptr) { copy(to.row(y, z), from.row(y, z)) })
 		return driver.Success
 	}
-	return &action{kind: opWork, work: work, flat: c.Height == 1 && c.Depth == 1, ends: [2]place{a, b}, form: *c, touches: m.nodeTouches()}, r
+	return &action{kind: opWork, work: work, flat: c.Height == 1 && c.Depth == 1, ends: [2]place{a, b}, form: *c, touches: m.nodeTouches()}, driver.Success
 }
 
 // memsetAction makes the action of a memset node.

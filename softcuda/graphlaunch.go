@@ -97,7 +97,7 @@ func (l *launching) spread(p *plan, s *stream, start, end *op) {
 		n := &p.nodes[i]
 		lane := lanes[n.lane]
 		if lane == nil {
-			lane = &stream{ctx: n.ctx, flags: driver.StreamNonBlocking, priority: l.priority, inner: l.inner}
+			lane = &stream{ctx: n.ctx, flags: driver.StreamNonBlocking, priority: l.priority, inner: l.inner, launcher: s}
 			lanes[n.lane] = lane
 			l.order(lane, s)
 		}
@@ -119,6 +119,7 @@ func (l *launching) spread(p *plan, s *stream, start, end *op) {
 	}
 	for _, lane := range lanes {
 		l.order(s, lane)
+		lane.ended = true
 	}
 }
 

@@ -129,3 +129,30 @@ func TestGraphMemoryFreedByAnotherGraph(t *testing.T) {
 	g.refused("alloc in a child graph", driver.ErrorNotSupported, embedded, allocNode(8))
 	g.refused("free in a child graph", driver.ErrorNotSupported, embedded, freeNode(p))
 }
+
+// Memory that a graph allocates is device memory to the checker too: what a copy reads there is not watched for the program's writes.
+func TestGraphMemoryIsNotWatched(t *testing.T) {
+	m, ctx, s := seam(t, Options{Check: new(Check), Seed: 1})
+	raw, r := m.GraphCreate(ctx, 0)
+	want(t, "graph", r, driver.Success)
+	alloc := driver.MemAllocate{Size: 64}
+	_, r = m.GraphAddNode(ctx, raw, nil, nil, &driver.NodeParams{Type: driver.NodeMemAlloc, Alloc: &alloc})
+	want(t, "node", r, driver.Success)
+	x, r := m.GraphInstantiateWithParams(ctx, raw, new(driver.Instantiation))
+	want(t, "instantiate", r, driver.Success)
+	p, r := m.MemAlloc(ctx, 64)
+	want(t, "alloc", r, driver.Success)
+	h, r := m.MemHostAlloc(ctx, 64, 0)
+	want(t, "alloc", r, driver.Success)
+	want(t, "launch", m.GraphLaunch(ctx, x, s), driver.Success)
+	want(t, "copy", m.MemcpyDtoDAsync(ctx, p, alloc.Address, 64, s), driver.Success)
+	if n := len(m.checker.watches); n != 0 {
+		t.Errorf("%d watches of device memory", n)
+	}
+	want(t, "copy", m.MemcpyDtoDAsync(ctx, p, driver.DevicePtr(uintptr(h)), 64, s), driver.Success)
+	if n := len(m.checker.watches); n != 1 {
+		t.Errorf("%d watches of pinned memory, want 1", n)
+	}
+	want(t, "sync", m.CtxSynchronize(ctx), driver.Success)
+	m.Shut()
+}

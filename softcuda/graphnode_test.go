@@ -94,6 +94,31 @@ func TestGraphNodesReadBack(t *testing.T) {
 	}
 }
 
+// A copy with an end that is no memory is refused under a Check too.
+func TestGraphCopyRefusedChecked(t *testing.T) {
+	m, ctx, _ := seam(t, Options{Check: new(Check)})
+	raw, r := m.GraphCreate(ctx, 0)
+	want(t, "graph", r, driver.Success)
+	p, r := m.MemAlloc(ctx, 64)
+	want(t, "alloc", r, driver.Success)
+	for _, c := range []driver.Memcpy3D{
+		{SrcDevice: p, DstDevice: p + 60},
+		{SrcDevice: p, DstDevice: 1},
+		{SrcDevice: p, DstType: driver.MemoryHost},
+		{SrcDevice: p + 60, DstDevice: p},
+		{SrcType: driver.MemoryHost, DstDevice: p},
+	} {
+		c.Width, c.Height, c.Depth = 8, 1, 1
+		for _, typ := range []*driver.MemoryType{&c.SrcType, &c.DstType} {
+			if *typ == 0 {
+				*typ = driver.MemoryDevice
+			}
+		}
+		_, r := m.GraphAddNode(ctx, raw, nil, nil, &driver.NodeParams{Type: driver.NodeMemcpy, Copy: &c})
+		want(t, "copy", r, driver.ErrorInvalidValue)
+	}
+}
+
 // What a node cannot be made of is refused, and leaves the graph as it was.
 func TestGraphNodesRefused(t *testing.T) {
 	g := newGraphRig(t)

@@ -66,14 +66,13 @@ func (m *machine) LaunchHostFuncMode(ctx driver.Context, raw driver.Stream, data
 // LaunchNativeHostFunc implements driver.HostFunctions. The function is called as package native can: by way of package ffi
 // where the program links that, or else by its twin in Go.
 func (m *machine) LaunchNativeHostFunc(ctx driver.Context, raw driver.Stream, fn, data uintptr, mode uint32) driver.Result {
-	const spin = 1
 	m.mu.Lock()
 	defer m.unlock()
 	s, r := m.queueable(ctx, raw)
 	switch {
 	case r != driver.Success:
 		return r
-	case fn == 0, mode > spin:
+	case fn == 0, mode > mostSyncMode:
 		return driver.ErrorInvalidValue
 	case !native.Callable(fn, data):
 		return driver.ErrorNotSupported
@@ -178,9 +177,7 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	if t.s == nil {
 		return m.failedTurn(c, t)
 	}
-	if c := t.s.first.notes().clock; c != nil {
-		m.observe(c)
-	}
+	m.observe(t.s.first.notes().clock)
 	if o := t.s.first; o.kind == opCallback {
 		m.callbackTurn(t, o.data, driver.Success)
 		t.call = m.known(o, t.call)
@@ -190,11 +187,11 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 		m.delayedTurn(t)
 		return true
 	}
-	if work := t.s.first.work; work != nil {
-		t.call, t.n = func(uint64) { work() }, 1
+	t.call = m.hostCall(t.s.first)
+	if t.s.first.work != nil {
+		t.n = 1
 		return true
 	}
-	t.call = m.up.HostFunc
 	for o := t.s.first; o != nil && o.kind == opHost && o.work == nil && o.waits == 0 && t.n < len(t.data); o = o.next {
 		if t.n > 0 && o.notes().clock != nil {
 			break // what it observes is observed when it starts, and not before
@@ -208,14 +205,19 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	return true
 }
 
+// hostCall is what the host function o calls with its data.
+func (m *machine) hostCall(o *op) func(uint64) {
+	if o.work != nil {
+		return func(uint64) { o.work() }
+	}
+	return m.up.HostFunc
+}
+
 // delayedTurn is a turn of one function, which a fault may delay, and which the checker knows while it runs.
 func (m *machine) delayedTurn(t *callTurn) {
 	o := t.s.first
 	t.data[0], t.n = o.data, 1
-	call := m.up.HostFunc
-	if work := o.work; work != nil {
-		call = func(uint64) { work() }
-	}
+	call := m.hostCall(o)
 	do := m.faults.operation(o, func() driver.Result { call(o.data); return driver.Success })
 	t.call = m.known(o, func(uint64) { do() })
 }

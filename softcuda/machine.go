@@ -65,15 +65,16 @@ type device struct {
 
 // context is what streams, events and modules belong to.
 type context struct {
-	raw     driver.Context
-	dev     *device
-	lost    driver.Result // what the context has failed with, or Success
-	dead    atomic.Bool   // lost is set; for who does not hold mu
-	legacy  *stream
-	threads map[uint64]*stream   // per-thread default streams, by goroutine
-	busy    map[*stream]struct{} // streams with operations queued
-	known   map[*stream]struct{} // streams with a history, if the machine is tracked
-	host    callQueue            // streams whose next operation is a host function
+	raw       driver.Context
+	dev       *device
+	lost      driver.Result // what the context has failed with, or Success
+	dead      atomic.Bool   // lost is set; for who does not hold mu
+	legacy    *stream
+	threads   map[uint64]*stream   // per-thread default streams, by goroutine
+	busy      map[*stream]struct{} // streams with operations queued
+	known     map[*stream]struct{} // streams with a history, if the machine is tracked
+	mostKnown int                  // how many those may become before settled ones are looked for
+	host      callQueue            // streams whose next operation is a host function
 
 	executing int      // device operations, and runs of host functions, that are being done now
 	late      []func() // to be done, with mu held, when the last of them has come back

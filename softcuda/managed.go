@@ -131,8 +131,8 @@ func (m *machine) HostAccess(_ driver.Context, p driver.DevicePtr) (busy uint64,
 		return 0, driver.Success
 	}
 	for s := range m.unseen {
-		if s.active() && (busy == 0 || s.id < busy) {
-			busy, r = s.id, driver.ErrorNotReady
+		if id := s.shownID(); s.active() && (busy == 0 || id < busy) {
+			busy, r = id, driver.ErrorNotReady
 		}
 	}
 	return busy, r

@@ -78,6 +78,28 @@ func TestManagedIsLimited(t *testing.T) {
 	want(t, "all 100", r, driver.Success)
 }
 
+// A host function, or a callback, that begins is the host seeing what is before it, with a Seed or without.
+func TestHostSeesWhatIsBefore(t *testing.T) {
+	for _, seed := range []uint64{0, 1} {
+		m, ctx, s := seam(t, Options{NoConcurrentManagedAccess: true, Seed: seed})
+		p, r := m.MemAllocManaged(ctx, 8, driver.MemAttachGlobal)
+		want(t, "alloc", r, driver.Success)
+		b, r := m.MemAlloc(ctx, 8)
+		want(t, "alloc", r, driver.Success)
+		seen := make(chan driver.Result)
+		look := func() { _, r := m.HostAccess(ctx, p); seen <- r }
+		m.up.HostFunc, m.up.Callback = func(uint64) { look() }, func(uint64, driver.Result) { look() }
+		want(t, "memset", m.MemsetD8Async(ctx, b, 1, 8, s), driver.Success)
+		want(t, "function", m.LaunchHostFunc(ctx, s, 0), driver.Success)
+		want(t, "access inside a function", <-seen, driver.Success)
+		want(t, "memset", m.MemsetD8Async(ctx, b, 1, 8, s), driver.Success)
+		want(t, "callback", m.StreamAddCallback(ctx, s, 0, 0), driver.Success)
+		want(t, "access inside a callback", <-seen, driver.Success)
+		want(t, "sync", m.CtxSynchronize(ctx), driver.Success)
+		m.Shut()
+	}
+}
+
 // What is known of closed streams goes: a program that makes and closes streams forever stays as small as it was.
 func TestHistoryGoes(t *testing.T) {
 	m, ctx, main := seam(t, Options{NoConcurrentManagedAccess: true})
@@ -100,5 +122,79 @@ func TestHistoryGoes(t *testing.T) {
 	c := m.contexts[ctx]
 	if len(c.known) > 2 || len(m.unseen) != 0 || len(c.legacy.history.clock) > 2 || len(c.legacy.history.held) != 0 {
 		t.Errorf("left: %d streams known, %d unseen, a clock of %d", len(c.known), len(m.unseen), len(c.legacy.history.clock))
+	}
+}
+
+// launchable is a graph of two memsets side by side, with a host function behind one of them.
+func launchable(t *testing.T, m *machine, ctx driver.Context, a, b driver.DevicePtr) driver.GraphExec {
+	t.Helper()
+	raw, r := m.GraphCreate(ctx, 0)
+	want(t, "graph", r, driver.Success)
+	var last []driver.GraphNode
+	for _, p := range []driver.DevicePtr{a, b} {
+		set := driver.Memset{Dst: p, Value: 1, ElementSize: 1, Width: 4, Height: 1}
+		n, r := m.GraphAddNode(ctx, raw, nil, nil, &driver.NodeParams{Type: driver.NodeMemset, Memset: &set})
+		want(t, "memset", r, driver.Success)
+		last = []driver.GraphNode{n}
+	}
+	_, r = m.GraphAddNode(ctx, raw, last, nil, &driver.NodeParams{Type: driver.NodeHost})
+	want(t, "function", r, driver.Success)
+	x, r := m.GraphInstantiateWithParams(ctx, raw, new(driver.Instantiation))
+	want(t, "instantiate", r, driver.Success)
+	return x
+}
+
+// The streams of a graph's launch go too, however the program waits for it: also if it never asks for the stream itself.
+func TestHistoryOfGraphsGoes(t *testing.T) {
+	for what, wait := range map[string]func(*machine, driver.Context, driver.Stream, driver.Event) driver.Result{
+		"stream": func(m *machine, ctx driver.Context, s driver.Stream, _ driver.Event) driver.Result {
+			return m.StreamSynchronize(ctx, s)
+		},
+		"event": func(m *machine, ctx driver.Context, s driver.Stream, e driver.Event) driver.Result {
+			return max(m.EventRecord(ctx, e, s), m.EventSynchronize(ctx, e))
+		},
+		"context": func(m *machine, ctx driver.Context, _ driver.Stream, _ driver.Event) driver.Result {
+			return m.CtxSynchronize(ctx)
+		},
+	} {
+		for _, o := range []Options{{NoConcurrentManagedAccess: true}, {Check: new(Check)}, {NoConcurrentManagedAccess: true, Seed: 1}} {
+			m, ctx, s := seam(t, o)
+			a, r := m.MemAlloc(ctx, 4)
+			want(t, "alloc", r, driver.Success)
+			b, r := m.MemAlloc(ctx, 4)
+			want(t, "alloc", r, driver.Success)
+			e, r := m.EventCreate(ctx, 0)
+			want(t, "event", r, driver.Success)
+			x := launchable(t, m, ctx, a, b)
+			for range 200 {
+				want(t, "launch", m.GraphLaunch(ctx, x, s), driver.Success)
+				want(t, what, wait(m, ctx, s, e), driver.Success)
+			}
+			want(t, "sync", m.CtxSynchronize(ctx), driver.Success)
+			m.Shut()
+			c := m.contexts[ctx]
+			if known, clock := len(c.known), len(m.streams[s].history.clock); known > 40 || clock > 40 || len(m.unseen) != 0 {
+				t.Errorf("%s, %+v: left: %d streams known, %d unseen, a clock of %d", what, o, known, len(m.unseen), clock)
+			}
+		}
+	}
+}
+
+// A graph's work counts as that of the stream that it was launched on.
+func TestHostAccessNamesLaunchingStream(t *testing.T) {
+	for _, seed := range []uint64{0, 1} {
+		m, ctx, s := seam(t, Options{NoConcurrentManagedAccess: true, Seed: seed})
+		a, r := m.MemAlloc(ctx, 4)
+		want(t, "alloc", r, driver.Success)
+		b, r := m.MemAlloc(ctx, 4)
+		want(t, "alloc", r, driver.Success)
+		p, r := m.MemAllocManaged(ctx, 4, driver.MemAttachGlobal)
+		want(t, "alloc", r, driver.Success)
+		want(t, "launch", m.GraphLaunch(ctx, launchable(t, m, ctx, a, b), s), driver.Success)
+		if busy, r := m.HostAccess(ctx, p); r != driver.ErrorNotReady || busy != m.streams[s].id {
+			t.Errorf("seed %d: stream %d, %s; want stream %d, not ready", seed, busy, r.Name(), m.streams[s].id)
+		}
+		want(t, "sync", m.CtxSynchronize(ctx), driver.Success)
+		m.Shut()
 	}
 }

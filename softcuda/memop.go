@@ -74,10 +74,6 @@ func (m *machine) newMemOps(list []driver.MemOp) ([]*op, driver.Result) {
 		if ops[i], r = m.newMemOp(o); r != driver.Success {
 			return nil, r
 		}
-		if m.checker != nil && ops[i].kind != opMark {
-			w, _ := m.word(o)
-			ops[i].note().word = unsafe.SliceData(w)
-		}
 	}
 	return ops, driver.Success
 }
@@ -90,7 +86,7 @@ func (m *machine) newMemOp(o driver.MemOp) (*op, driver.Result) {
 			return nil, driver.ErrorInvalidValue
 		}
 		w, r := m.word(o)
-		return &op{kind: opWork, node: uint8(driver.NodeBatchMemOp), work: func() driver.Result { w.write(o.Value); return driver.Success }}, r
+		return m.ofWord(w, &op{kind: opWork, node: uint8(driver.NodeBatchMemOp), work: func() driver.Result { w.write(o.Value); return driver.Success }}), r
 	case driver.MemOpWait32, driver.MemOpWait64:
 		if o.Flags&driver.WaitValueFlush != 0 {
 			return nil, driver.ErrorNotSupported
@@ -99,7 +95,7 @@ func (m *machine) newMemOp(o driver.MemOp) (*op, driver.Result) {
 			return nil, driver.ErrorInvalidValue
 		}
 		w, r := m.word(o)
-		return &op{kind: opHold, work: func() driver.Result { return w.meets(o.Flags, o.Value) }}, r
+		return m.ofWord(w, &op{kind: opHold, work: func() driver.Result { return w.meets(o.Flags, o.Value) }}), r
 	case driver.MemOpBarrier: // every operation is one here
 		const gpu = 1
 		if o.Plain > gpu {
@@ -126,6 +122,14 @@ func (m *machine) word(o driver.MemOp) (word, driver.Result) {
 	}
 	data, r := m.span(o.Address, size)
 	return data, r
+}
+
+// ofWord is o, with w noted as its word if there is a checker. mu is held.
+func (m *machine) ofWord(w word, o *op) *op {
+	if m.checker != nil {
+		o.note().word = w
+	}
+	return o
 }
 
 func (w word) at() unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(w)) }

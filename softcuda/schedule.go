@@ -345,8 +345,10 @@ func (d *schedule) advance(s *stream) {
 		d.m.checker.begins(o)
 		d.send(&errand{of: s, o: o, c: s.ctx, do: d.m.faults.operation(o, o.work)})
 	case opHost:
+		d.m.observe(o.notes().clock)
 		d.send(&errand{of: s, o: o, c: s.ctx, host: true, do: d.hostFunction(o)})
 	case opCallback:
+		d.m.observe(o.notes().clock)
 		d.send(&errand{of: s, o: o, c: s.ctx, host: true, do: d.callback(o, o.data, driver.Success)})
 	}
 }
@@ -361,14 +363,7 @@ func (d *schedule) finished(s *stream) {
 }
 
 func (d *schedule) hostFunction(o *op) func() driver.Result {
-	if c := o.notes().clock; c != nil {
-		d.m.observe(c)
-	}
-	call := d.m.up.HostFunc
-	if o.work != nil {
-		call = func(uint64) { o.work() }
-	}
-	call = d.m.known(o, call)
+	call := d.m.known(o, d.m.hostCall(o))
 	return d.m.faults.operation(o, func() driver.Result {
 		callHost(call, o.data)
 		return driver.Success

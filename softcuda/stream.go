@@ -11,11 +11,12 @@ type stream struct {
 	attrs    attributesOf
 
 	first, last *op
-	running     bool    // somebody is at the first operation
-	nextCall    *stream // in callQueue
-	hostsRun    uint64  // host functions that have returned
-	green       *green  // the green context that it was made in, if it was
-	closed      bool
+	running     bool     // somebody is at the first operation
+	nextCall    *stream  // in callQueue
+	hostsRun    uint64   // host functions that have returned
+	green       *green   // the green context that it was made in, if it was
+	ended       bool     // nothing more is queued on it: it is destroyed, or was of a launch of a graph
+	launcher    *stream  // of a launch of a graph: the stream that that was queued on
 	attached    bool     // managed memory has been attached to it
 	history     *history // if the machine is tracked
 	inner       bool     // of a conditional's body: activity.go counts the conditional instead
@@ -58,6 +59,14 @@ func (s *stream) context() driver.Context {
 		return s.green.raw
 	}
 	return s.ctx.raw
+}
+
+// shownID is the number of the stream that the program knows: s, or the one that a graph was launched on.
+func (s *stream) shownID() uint64 {
+	for s.launcher != nil {
+		s = s.launcher
+	}
+	return s.id
 }
 
 // blocking reports whether s and the legacy stream order each other.
@@ -109,7 +118,7 @@ func (m *machine) StreamDestroy(ctx driver.Context, raw driver.Stream) driver.Re
 		return r
 	}
 	m.detach(s)
-	s.closed = true
+	s.ended = true
 	delete(m.streams, raw)
 	if c := s.capture; c != nil { // which can never be ended as it should
 		m.finishCapture(c, false)
