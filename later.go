@@ -193,9 +193,35 @@ func (s *Stream) beginQueueAs(op, name string) error {
 }
 
 // recordPending reports whether e's latest record waits in the library.
-func (e *Event) recordPending() bool {
-	it := e.pending.Load()
-	return it != nil && !it.isOver()
+func (e *Event) recordPending() bool { return e.pendingRecord() != nil }
+
+// pendingRecord is e's latest record if that waits in the library.
+func (e *Event) pendingRecord() *later {
+	if it := e.pending.Load(); it != nil && !it.isOver() {
+		return it
+	}
+	return nil
+}
+
+// awaitRecord waits while e's latest record waits in the library: for who cannot queue behind that what needs it.
+func (e *Event) awaitRecord(op string) error {
+	it := e.pendingRecord()
+	if it == nil {
+		return nil
+	}
+	var behind []*Task
+	if list := e.behind.Load(); list != nil {
+		behind = *list
+	}
+	d := e.ctx.drv
+	end, err := d.tasks.mayWait(op, "an event", d.tasks.stoppers(behind), behind)
+	if err != nil {
+		return err
+	}
+	defer end()
+	defer d.dog.waiters.add(op+" for its turn", 0, forTurn).Store(nil)
+	<-it.done
+	return nil
 }
 
 func (it *later) isOver() bool {

@@ -355,6 +355,27 @@ func (b *tasks) notQueued(k laneKey) []*Task {
 	return list
 }
 
+// stoppers are the tasks that must have ended before what is behind list is queued: those that may stop their streams, of list and of
+// what is before that.
+func (b *tasks) stoppers(list []*Task) (found []*Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seen := map[*Task]bool{}
+	for todo := slices.Clone(list); len(todo) > 0; {
+		t := todo[0]
+		todo = todo[1:]
+		if seen[t] || t.state == taskEnded {
+			continue
+		}
+		seen[t] = true
+		todo = append(todo, t.after...)
+		if t.opts.stop {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
 // behindStream are the tasks that the work of s is behind.
 func (b *tasks) behindStream(s *Stream) []*Task {
 	if b.active.Load() == 0 {
@@ -389,6 +410,13 @@ func (b *tasks) joinStream(s *Stream, list []*Task) {
 		if t.state != taskEnded {
 			b.at(k, blocking).behind[t] = struct{}{}
 		}
+	}
+}
+
+// join has later work of s be behind what e's latest record is behind.
+func (s *Stream) join(e *Event) {
+	if list := e.behind.Load(); list != nil {
+		s.ctx.drv.tasks.joinStream(s, *list)
 	}
 }
 
