@@ -178,6 +178,7 @@ func (e *Event) Wait(ctx context.Context) error {
 		return err
 	}
 	defer waited()
+	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
 	if it := e.pending.Load(); it != nil {
 		select {
 		case <-it.done:
@@ -189,7 +190,6 @@ func (e *Event) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
 	return e.ctx.await(op, ctx, done)
 }
 
@@ -197,10 +197,10 @@ func (e *Event) Wait(ctx context.Context) error {
 // failed; ask Query which. If e cannot be waited for (closed, say) the channel is closed already. No thread waits
 // (CONTRACT EV-03). The event must not be recorded again while it is waited for; see Wait.
 func (e *Event) Done() <-chan struct{} {
-	if e != nil && e.recordPending() {
+	if it := e.pendingRecord(); it != nil {
 		ch := make(chan struct{})
 		go func() {
-			<-e.pending.Load().done
+			<-it.done
 			<-e.Done()
 			close(ch)
 		}()
@@ -303,10 +303,6 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 		return failf(op, ErrInvalidHandle, "the event belongs to %s and the stream to %s; record an event in the context that made it", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
 	if flags == 0 && s.waitsTurn() {
-		e.recorded.Store(true)
-		e.on.Store(uintptr(s.lane().raw))
-		e.setBehind(s)
-		e.captured.Store(nil)
 		return s.recordLater(op, e)
 	}
 	c := s.capture()
@@ -317,15 +313,20 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 	} else if r := s.driver().EventRecordWithFlags(s.ctx.raw, e.raw, s.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
 	}
-	e.recorded.Store(true)
-	e.on.Store(uintptr(s.lane().raw))
-	e.setBehind(s)
+	e.noteRecord(s)
 	if flags != 0 {
 		c.keep(e.res)
 		return nil
 	}
 	e.captured.Store(c)
 	return nil
+}
+
+// noteRecord notes that e has been recorded in s, or will be in its turn.
+func (e *Event) noteRecord(s *Stream) {
+	e.recorded.Store(true)
+	e.on.Store(uintptr(s.lane().raw))
+	e.setBehind(s)
 }
 
 // WaitEvent has later work of s wait for what e's latest record captured; recording e again later changes nothing. If e was

@@ -197,6 +197,9 @@ func (e *Event) recordPending() bool { return e.pendingRecord() != nil }
 
 // pendingRecord is e's latest record if that waits in the library.
 func (e *Event) pendingRecord() *later {
+	if e == nil {
+		return nil
+	}
 	if it := e.pending.Load(); it != nil && !it.isOver() {
 		return it
 	}
@@ -209,11 +212,7 @@ func (e *Event) awaitRecord(op string) error {
 	if it == nil {
 		return nil
 	}
-	var behind []*Task
-	if list := e.behind.Load(); list != nil {
-		behind = *list
-	}
-	d := e.ctx.drv
+	d, behind := e.ctx.drv, e.isBehind()
 	end, err := d.tasks.mayWait(op, "an event", d.tasks.stoppers(behind), behind)
 	if err != nil {
 		return err

@@ -414,11 +414,7 @@ func (b *tasks) joinStream(s *Stream, list []*Task) {
 }
 
 // join has later work of s be behind what e's latest record is behind.
-func (s *Stream) join(e *Event) {
-	if list := e.behind.Load(); list != nil {
-		s.ctx.drv.tasks.joinStream(s, *list)
-	}
-}
+func (s *Stream) join(e *Event) { s.ctx.drv.tasks.joinStream(s, e.isBehind()) }
 
 // waiting reports whether anything waits in the library that is before new work of s.
 func (b *tasks) waiting(s *Stream) bool {
@@ -447,6 +443,14 @@ func (e *Event) setBehind(s *Stream) {
 	}
 }
 
+// isBehind are the tasks that e's latest record is behind.
+func (e *Event) isBehind() []*Task {
+	if list := e.behind.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
 // mayWait is tasks.mayWait for a call that waits for the work of s.
 func (s *Stream) mayWait(op string) (end func(), err error) {
 	b := &s.ctx.drv.tasks
@@ -458,12 +462,8 @@ func (s *Stream) mayWait(op string) (end func(), err error) {
 
 // mayWait is tasks.mayWait for a call that waits for e.
 func (e *Event) mayWait(op string) (end func(), err error) {
-	list := new([]*Task)
-	if e != nil && e.behind.Load() != nil {
-		list = e.behind.Load()
-	}
 	if e == nil || e.ctx.drv.tasks.running.Load() == 0 {
 		return noWait, nil
 	}
-	return e.ctx.drv.tasks.mayWait(op, "an event", *list, nil)
+	return e.ctx.drv.tasks.mayWait(op, "an event", e.isBehind(), nil)
 }
