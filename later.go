@@ -23,14 +23,13 @@ type later struct {
 	then    func()      // called when it is over, whatever became of the call; may be nil
 	uses    []*resource // held until the call has been made
 
-	done  chan struct{} // closed when over
-	over  bool          // guarded by tasks.mu, like what follows
-	wakes []laneKey     // lanes that wait for it
+	done  chan struct{} // closed when over, with tasks.mu held
+	wakes []laneKey     // lanes that wait for it; guarded by tasks.mu
 }
 
 // ready reports whether it can be done now, as the first of its lane. mu is held.
 func (it *later) ready() bool {
-	if slices.ContainsFunc(it.after, func(other *later) bool { return !other.over }) {
+	if slices.ContainsFunc(it.after, func(other *later) bool { return !other.isOver() }) {
 		return false
 	}
 	if t := it.task; t != nil && t.state != taskEnded {
@@ -73,7 +72,6 @@ func (b *tasks) pump(d *Driver, k laneKey) {
 		b.mu.Lock()
 		l.items = l.items[1:]
 		b.active.Add(-1)
-		it.over = true
 		close(it.done)
 		wakes = append(wakes, it.wakes...)
 	}
