@@ -178,6 +178,7 @@ func (e *Event) Wait(ctx context.Context) error {
 		return err
 	}
 	defer waited()
+	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
 	if it := e.pending.Load(); it != nil {
 		select {
 		case <-it.done:
@@ -189,7 +190,6 @@ func (e *Event) Wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
 	return e.ctx.await(op, ctx, done)
 }
 
@@ -197,10 +197,10 @@ func (e *Event) Wait(ctx context.Context) error {
 // failed; ask Query which. If e cannot be waited for (closed, say) the channel is closed already. No thread waits
 // (CONTRACT EV-03). The event must not be recorded again while it is waited for; see Wait.
 func (e *Event) Done() <-chan struct{} {
-	if e != nil && e.recordPending() {
+	if it := e.pendingRecord(); it != nil {
 		ch := make(chan struct{})
 		go func() {
-			<-e.pending.Load().done
+			<-it.done
 			<-e.Done()
 			close(ch)
 		}()
@@ -303,10 +303,6 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 		return failf(op, ErrInvalidHandle, "the event belongs to %s and the stream to %s; record an event in the context that made it", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
 	if flags == 0 && s.waitsTurn() {
-		e.recorded.Store(true)
-		e.on.Store(uintptr(s.lane().raw))
-		e.setBehind(s)
-		e.captured.Store(nil)
 		return s.recordLater(op, e)
 	}
 	c := s.capture()
@@ -317,15 +313,20 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 	} else if r := s.driver().EventRecordWithFlags(s.ctx.raw, e.raw, s.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
 	}
-	e.recorded.Store(true)
-	e.on.Store(uintptr(s.lane().raw))
-	e.setBehind(s)
+	e.noteRecord(s)
 	if flags != 0 {
 		c.keep(e.res)
 		return nil
 	}
 	e.captured.Store(c)
 	return nil
+}
+
+// noteRecord notes that e has been recorded in s, or will be in its turn.
+func (e *Event) noteRecord(s *Stream) {
+	e.recorded.Store(true)
+	e.on.Store(uintptr(s.lane().raw))
+	e.setBehind(s)
 }
 
 // WaitEvent has later work of s wait for what e's latest record captured; recording e again later changes nothing. If e was
@@ -344,18 +345,20 @@ func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 	if e.ctx.drv != s.ctx.drv {
 		return failf(op, ErrInvalidValue, "the event belongs to %s and the stream to %s; use one Driver for both", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
-	if flags == 0 && (s.waitsTurn() || e.recordPending()) && e.captured.Load() == nil {
-		if list := e.behind.Load(); list != nil {
-			s.ctx.drv.tasks.joinStream(s, *list)
+	if flags == 0 && e.captured.Load() == nil {
+		if s.raw == driver.StreamPerThread {
+			if err := e.awaitRecord(op); err != nil {
+				return err
+			}
+		} else if s.waitsTurn() || e.recordPending() {
+			s.join(e)
+			return s.waitLater(op, e)
 		}
-		return s.waitLater(op, e)
 	}
 	if r := s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
 	}
-	if list := e.behind.Load(); list != nil {
-		s.ctx.drv.tasks.joinStream(s, *list)
-	}
+	s.join(e)
 	switch c := e.captured.Load(); {
 	case flags != 0:
 		s.capture().keep(e.res)
@@ -373,14 +376,18 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 		return err
 	}
 	defer s.end()
-	if err := other.beginQueueAs(op, "other"); err != nil {
+	begin := other.beginQueueAs
+	if s.raw == driver.StreamPerThread { // only this thread can queue the wait, so it waits until other's work is queued
+		begin = other.beginAs
+	}
+	if err := begin(op, "other"); err != nil {
 		return err
 	}
 	defer other.end()
 	if other.ctx.drv != s.ctx.drv {
 		return failf(op, ErrInvalidValue, "other belongs to %s and the stream to %s; use one Driver for both", other.ctx.describe(), s.ctx.describeBeside(other.ctx))
 	}
-	if s.waitsTurn() || other.waitsTurn() {
+	if s.waitsTurn() || s.raw != driver.StreamPerThread && other.waitsTurn() {
 		return s.waitStreamLater(op, other)
 	}
 	raw, err := other.ctx.events.get(other.ctx, op)
@@ -401,19 +408,28 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 	return nil
 }
 
-// waitStreamLater is waitStream where one of the streams has something waiting in the library.
+// waitStreamLater is waitStream where one of the streams has something waiting in the library. s is not the per-thread stream.
 func (s *Stream) waitStreamLater(op string, other *Stream) error {
 	raw, err := other.ctx.events.get(other.ctx, op)
 	if err != nil {
 		return err
 	}
 	b := &s.ctx.drv.tasks
-	rec := &later{op: op, call: func() driver.Result { return s.driver().EventRecord(other.ctx.raw, raw, other.raw) }}
-	wait := &later{op: op, after: []*later{rec}, then: func() { other.ctx.events.put(raw) }, call: func() driver.Result {
+	record := func() driver.Result { return s.driver().EventRecord(other.ctx.raw, raw, other.raw) }
+	wait := &later{op: op, then: func() { other.ctx.events.put(raw) }, call: func() driver.Result {
 		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)
 	}}
 	b.joinStream(s, b.behindStream(other))
-	other.addLater(rec)
+	if other.raw == driver.StreamPerThread { // which has nothing waiting, and is another stream to whoever records later
+		if err := other.ctx.result(op, record()); err != nil {
+			other.ctx.events.put(raw)
+			return err
+		}
+	} else {
+		rec := &later{op: op, call: record}
+		wait.after = []*later{rec}
+		other.addLater(rec)
+	}
 	s.addLater(wait)
 	return nil
 }

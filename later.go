@@ -23,14 +23,13 @@ type later struct {
 	then    func()      // called when it is over, whatever became of the call; may be nil
 	uses    []*resource // held until the call has been made
 
-	done  chan struct{} // closed when over
-	over  bool          // guarded by tasks.mu, like what follows
-	wakes []laneKey     // lanes that wait for it
+	done  chan struct{} // closed when over, with tasks.mu held
+	wakes []laneKey     // lanes that wait for it; guarded by tasks.mu
 }
 
 // ready reports whether it can be done now, as the first of its lane. mu is held.
 func (it *later) ready() bool {
-	if slices.ContainsFunc(it.after, func(other *later) bool { return !other.over }) {
+	if slices.ContainsFunc(it.after, func(other *later) bool { return !other.isOver() }) {
 		return false
 	}
 	if t := it.task; t != nil && t.state != taskEnded {
@@ -73,7 +72,6 @@ func (b *tasks) pump(d *Driver, k laneKey) {
 		b.mu.Lock()
 		l.items = l.items[1:]
 		b.active.Add(-1)
-		it.over = true
 		close(it.done)
 		wakes = append(wakes, it.wakes...)
 	}
@@ -193,9 +191,34 @@ func (s *Stream) beginQueueAs(op, name string) error {
 }
 
 // recordPending reports whether e's latest record waits in the library.
-func (e *Event) recordPending() bool {
-	it := e.pending.Load()
-	return it != nil && !it.isOver()
+func (e *Event) recordPending() bool { return e.pendingRecord() != nil }
+
+// pendingRecord is e's latest record if that waits in the library.
+func (e *Event) pendingRecord() *later {
+	if e == nil {
+		return nil
+	}
+	if it := e.pending.Load(); it != nil && !it.isOver() {
+		return it
+	}
+	return nil
+}
+
+// awaitRecord waits while e's latest record waits in the library: for who cannot queue behind that what needs it.
+func (e *Event) awaitRecord(op string) error {
+	it := e.pendingRecord()
+	if it == nil {
+		return nil
+	}
+	d, behind := e.ctx.drv, e.isBehind()
+	end, err := d.tasks.mayWait(op, "an event", d.tasks.stoppers(behind), behind)
+	if err != nil {
+		return err
+	}
+	defer end()
+	defer d.dog.waiters.add(op+" for its turn", 0, forTurn).Store(nil)
+	<-it.done
+	return nil
 }
 
 func (it *later) isOver() bool {

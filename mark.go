@@ -107,6 +107,8 @@ func (s *Stream) recordLater(op string, e *Event) error {
 	}}
 	it.done = make(chan struct{})
 	m.rec = it
+	e.noteRecord(s)
+	e.captured.Store(nil)
 	e.marks.recording.Lock()
 	e.pending.Store(it)
 	e.marks.set(m)

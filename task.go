@@ -68,7 +68,8 @@ const (
 // than MaxHeldStreams of a device are held at a time: further tasks wait in the library, in the order of their Go calls. What is
 // queued behind such a task waits there too, in its order, and its caller does not; should the driver refuse it then, that is
 // logged, or told to OnDone. Only what cannot be made later waits for its turn: copies between the device and ordinary or pinned
-// memory, launches of graphs, captures, attributes, and of course Sync and Wait (CONTRACT TK-07). And the driver's calls that
+// memory, launches of graphs, captures, attributes, what is queued on the per-thread stream, which only its own thread can do, and of
+// course Sync and Wait (CONTRACT TK-07). And the driver's calls that
 // synchronise implicitly wait as long as any stream is held. So in that time memory that is closed is freed later, and modules are
 // unloaded later; LoadModule and, if the streams made beforehand are used up (TaskStreams), NewStream wait until no stream is held,
 // and are ErrDeadlock in a task. What other libraries do is not covered: a stream that they hold counts against the hardware's

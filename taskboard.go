@@ -355,6 +355,27 @@ func (b *tasks) notQueued(k laneKey) []*Task {
 	return list
 }
 
+// stoppers are the tasks that must have ended before what is behind list is queued: those that may stop their streams, of list and of
+// what is before that.
+func (b *tasks) stoppers(list []*Task) (found []*Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	seen := map[*Task]bool{}
+	for todo := slices.Clone(list); len(todo) > 0; {
+		t := todo[0]
+		todo = todo[1:]
+		if seen[t] || t.state == taskEnded {
+			continue
+		}
+		seen[t] = true
+		todo = append(todo, t.after...)
+		if t.opts.stop {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
 // behindStream are the tasks that the work of s is behind.
 func (b *tasks) behindStream(s *Stream) []*Task {
 	if b.active.Load() == 0 {
@@ -392,6 +413,9 @@ func (b *tasks) joinStream(s *Stream, list []*Task) {
 	}
 }
 
+// join has later work of s be behind what e's latest record is behind.
+func (s *Stream) join(e *Event) { s.ctx.drv.tasks.joinStream(s, e.isBehind()) }
+
 // waiting reports whether anything waits in the library that is before new work of s.
 func (b *tasks) waiting(s *Stream) bool {
 	if b.active.Load() == 0 {
@@ -419,6 +443,14 @@ func (e *Event) setBehind(s *Stream) {
 	}
 }
 
+// isBehind are the tasks that e's latest record is behind.
+func (e *Event) isBehind() []*Task {
+	if list := e.behind.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
 // mayWait is tasks.mayWait for a call that waits for the work of s.
 func (s *Stream) mayWait(op string) (end func(), err error) {
 	b := &s.ctx.drv.tasks
@@ -430,12 +462,8 @@ func (s *Stream) mayWait(op string) (end func(), err error) {
 
 // mayWait is tasks.mayWait for a call that waits for e.
 func (e *Event) mayWait(op string) (end func(), err error) {
-	list := new([]*Task)
-	if e != nil && e.behind.Load() != nil {
-		list = e.behind.Load()
-	}
 	if e == nil || e.ctx.drv.tasks.running.Load() == 0 {
 		return noWait, nil
 	}
-	return e.ctx.drv.tasks.mayWait(op, "an event", *list, nil)
+	return e.ctx.drv.tasks.mayWait(op, "an event", e.isBehind(), nil)
 }
