@@ -299,7 +299,7 @@ func streamsRunOut(t *T) {
 	})
 	<-task.Done()
 	t.Is(task.Err(), cuda.ErrDeadlock)
-	t.Contains(task.Err(), "TaskStreams") // which is how to have more
+	t.Contains(task.Err(), "TaskStreams")          // which is how to have more
 	t.Ends(t.Task(s, func(context.Context) error { // those are back
 		own, err := dev.NewStream()
 		return errors.Join(err, own.Close())
