@@ -28,11 +28,10 @@ func newWork(looks uint64) *native.Work {
 	return w
 }
 
-// hire sees to it that there are workers for a copy of n bytes that has been added.
-func (st *staging) hire(n uintptr) {
-	const each = 512 << 10
+// hire sees to it that there are so many workers, for a copy that has been added.
+func (st *staging) hire(n int) {
 	st.mu.Lock()
-	st.want = max(st.want, int(min((n+each-1)/each, uintptr(max(st.tune.threads, 1)))))
+	st.want = max(st.want, n)
 	wake := min(st.parked, st.want)
 	if st.pausing > 0 {
 		select {

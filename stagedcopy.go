@@ -130,7 +130,7 @@ func (st *staging) queue(s *Stream, l *lease, job *stagedCopy, move deviceSide) 
 		}
 		st.add(l, c)
 		if g == first {
-			st.hire(total)
+			st.hire(st.tune.workersFor(job.toHost, total))
 		}
 		l.pair.next++
 		if r != driver.Success {

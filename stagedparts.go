@@ -65,7 +65,7 @@ func (st *staging) count(c *chunk, off uintptr) (n uint32) {
 
 // extent is where in the program's memory the part of c that begins at off lies: so many rows of so many bytes.
 func (st *staging) extent(c *chunk, off uintptr) (at unsafe.Pointer, rows, size uintptr) {
-	h, most := &c.job.host, st.tune.partOf(c.n)
+	h, most := &c.job.host, st.tune.partOf(c.job.toHost, c.n)
 	at, size = h.at(c.off + off)
 	size = min(size, c.n-off)
 	if size == h.width && h.n > 1 && size <= most { // whole rows
@@ -134,9 +134,9 @@ func (l *lease) reports(c *chunk) bool {
 func (job *stagedCopy) watched() bool { return job.o != nil && job.o.watch != nil }
 
 // partOf is the size of the parts of a chunk of n bytes: so that all workers have some of a large one, and a small one goes to few.
-func (t *stagingTune) partOf(n uintptr) uintptr {
+func (t *stagingTune) partOf(toHost bool, n uintptr) uintptr {
 	least := min(128<<10, t.part)
-	return max(roundUp(min(n/uintptr(max(t.threads, 1)), t.part), arenaUnit), least)
+	return max(roundUp(min(n/t.threads(toHost), t.part), arenaUnit), least)
 }
 
 // abandon has nobody begin a further part of l. What is being copied is over a moment later. mu is held.

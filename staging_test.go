@@ -133,11 +133,11 @@ func TestEmptying(t *testing.T) {
 }
 
 func TestStagingVariable(t *testing.T) {
-	t.Setenv(stagingVariable, "chunk=8M,threads=3,least=100K,ring=1000,bad=1,slots=x,small=0")
+	t.Setenv(stagingVariable, "chunk=8M,threads=3,threadsup=5,each=64K,least=100K,ring=1000,bad=1,slots=x,small=0")
 	got := newStagingTune()
 	t.Setenv(stagingVariable, "")
 	want := newStagingTune()
-	want.chunk, want.threads, want.least, want.ring, want.small = 8<<20, 3, 100<<10, arenaUnit, 0
+	want.chunk, want.threadsDown, want.threadsUp, want.each, want.least, want.ring, want.small = 8<<20, 3, 5, 64<<10, 100<<10, arenaUnit, 0
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -18,10 +18,10 @@ type stagingTune struct {
 	chunk, least uintptr
 	// slots is how many chunks of a copy may be on their way at once: while one is copied by the processor, the link fills others.
 	slots int
-	// threads is how many goroutines copy at once, and part what one takes at a time: four to eight reach the link, twelve are
-	// slower again, and one alone is slower than the driver's own pageable copy.
-	threads int
-	part    uintptr
+	// threadsDown and threadsUp are how many goroutines copy at once, to the host and to the device, each is how many bytes make one
+	// more worth waking, and part is what one takes at a time. One alone is slower than the driver's own pageable copy.
+	threadsDown, threadsUp int
+	each, part             uintptr
 	// small is the largest source that is left to the driver, which says that it reads a pageable source of up to 64 KiB at
 	// once and without waiting for the stream.
 	small uintptr
@@ -35,7 +35,8 @@ const stagingVariable = "HOSTLAUNCH_STAGING"
 func newStagingTune() stagingTune {
 	t := stagingTune{
 		ring: 256 << 20, chunk: 16 << 20, least: 256 << 10, slots: 4,
-		threads: min(max(runtime.NumCPU()/2, 1), 8), part: 2 << 20, small: 64 << 10,
+		threadsDown: min(max(runtime.NumCPU()/2, 1), 8), threadsUp: min(max(runtime.NumCPU()/2, 1), 8),
+		each: 512 << 10, part: 2 << 20, small: 64 << 10,
 		streamDown: 512 << 10, streamUp: 512 << 10,
 	}
 	for field := range strings.SplitSeq(os.Getenv(stagingVariable), ",") {
@@ -54,7 +55,11 @@ func newStagingTune() stagingTune {
 		case "slots":
 			t.slots = int(min(n, 64))
 		case "threads":
-			t.threads = int(min(n, 256))
+			t.threadsDown, t.threadsUp = int(min(n, 256)), int(min(n, 256))
+		case "threadsup":
+			t.threadsUp = int(min(n, 256))
+		case "each":
+			t.each = max(n, 1)
 		case "part":
 			t.part = n
 		case "small":
@@ -99,4 +104,17 @@ func leaseCap(limit, free uintptr, alone bool) uintptr {
 		return limit / 16
 	}
 	return limit / 512
+}
+
+// threads is how many workers copy at once in a direction.
+func (t *stagingTune) threads(toHost bool) uintptr {
+	if toHost {
+		return uintptr(max(t.threadsDown, 1))
+	}
+	return uintptr(max(t.threadsUp, 1))
+}
+
+// workersFor is how many workers a copy of n bytes is worth.
+func (t *stagingTune) workersFor(toHost bool, n uintptr) int {
+	return int(min((n+t.each-1)/t.each, t.threads(toHost)))
 }

@@ -6,7 +6,7 @@
 //
 // Without -floor it prints the library's own figures. Each measurement is repeated, library and floor in turn, and the medians
 // are compared. The environment's HOSTLAUNCH_STAGING sets how copies are staged, as in
-// "chunk=8M,least=256K,slots=4,threads=8,part=2M,ring=256M,small=64K,down=512K,up=512K".
+// "chunk=8M,least=256K,slots=4,threads=8,threadsup=12,each=512K,part=2M,ring=256M,small=64K,down=512K,up=512K".
 package main
 
 import (
@@ -31,6 +31,7 @@ func main() {
 	flag.IntVar(&o.largest, "largest", 4096, "the largest copy, in MiB")
 	only := flag.String("only", "", "a regular expression: measure only what has such a name; \"copies\" is that of the copies")
 	sizes := flag.String("sizes", "", "a regular expression: the sizes of copies in the tables, as in \"^(64 KiB|1 MiB)$\"")
+	ways := flag.String("ways", "", "a regular expression: the tables and columns of copies, as in \"memory to device: Go, (a slice|pinned)\"")
 	profile := flag.String("cpuprofile", "", "a file to write a CPU profile to")
 	flag.Parse()
 	if *profile != "" {
@@ -47,6 +48,9 @@ func main() {
 	if o.sizes, err = regexp.Compile(*sizes); err != nil {
 		log.Fatal(err)
 	}
+	if o.ways, err = regexp.Compile(*ways); err != nil {
+		log.Fatal(err)
+	}
 	if err := run(*floorPath, *ptx, o); err != nil {
 		log.Fatal(err)
 	}
@@ -54,8 +58,8 @@ func main() {
 
 // choice is what to measure, and how.
 type choice struct {
-	rounds, largest int
-	which, sizes    *regexp.Regexp
+	rounds, largest    int
+	which, sizes, ways *regexp.Regexp
 }
 
 func run(floorPath, ptx string, o choice) error {
