@@ -20,6 +20,8 @@ type lease struct {
 	queues  bool // a call queues a copy
 	spoiled bool // the driver refused a part of a copy: work that nobody can wait for may still use the slots, so nobody else may
 
+	told uint32 // what the device's word comes to by what is queued; of the call that queues
+
 	chunks  []*chunk // that are not done, in order
 	first   uint32   // the number of the first
 	fed     int      // how many of them are wholly in the queue, or have been
@@ -106,7 +108,7 @@ func (st *staging) newLease(s *Stream, want, n uintptr) (*lease, driver.Result) 
 		return nil, driver.ErrorOutOfMemory
 	}
 	pair.begin()
-	l := &lease{stream: s.raw, pair: pair, start: pair.next, first: pair.next, queues: true}
+	l := &lease{stream: s.raw, pair: pair, start: pair.next, first: pair.next, told: pair.next, queues: true}
 	var r driver.Result
 	if l.behind, r = st.ctx.events.take(st.ctx); r == driver.Success { // first: slots that are given back look like room to callers
 		r = st.fill(l, want, n, leaseCap(st.mem.limit, st.mem.room(), alone))

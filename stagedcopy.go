@@ -42,9 +42,8 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 		r = s.driver().EventRecord(s.ctx.raw, l.behind, s.raw)
 		l.used = true
 	}
-	l.spoiled = l.spoiled || r != driver.Success
 	err := s.ctx.result(op, r)
-	st.queued(l)
+	st.queued(l, err != nil)
 	st.finish(job, err)
 	return err
 }
@@ -96,48 +95,71 @@ func (st *staging) end(job *stagedCopy) {
 	st.calm.done()
 }
 
-// queue queues all that the device does for a copy, chunk by chunk, and hands each chunk to the workers.
-func (st *staging) queue(s *Stream, l *lease, job *stagedCopy, move deviceSide) driver.Result {
-	d, total := s.driver(), job.host.bytes()
+// queue queues all that the device does for a copy, chunk by chunk, and hands each chunk to the workers. Whatever the device is to wait
+// for they have before: a call of the driver's that comes after a wait may be held up until that is over (seen of cuMemcpyHtoDAsync
+// on an H200).
+func (st *staging) queue(s *Stream, l *lease, job *stagedCopy, move deviceSide) (r driver.Result) {
 	if l.used { // behind the lease's other copies, should they be another stream's
-		if r := d.StreamWaitEvent(s.ctx.raw, s.raw, l.behind, 0); r != driver.Success {
+		if r := s.driver().StreamWaitEvent(s.ctx.raw, s.raw, l.behind, 0); r != driver.Success {
 			return r
 		}
 	}
-	n := st.cut(l, job, 0)
-	if r := st.tell(s, l.waits(job, l.pair.next, nil)); r != driver.Success {
-		return r
+	if job.toHost {
+		return st.queueDown(s, l, job, move)
 	}
-	first := l.pair.next
-	for off := uintptr(0); off < total; {
-		g := l.pair.next // which only this call changes
-		c := &chunk{job: job, slot: l.slotOf(g), off: off, n: n}
-		r := move(l.slots[c.slot], off, n)
-		off += n
-		var ops []driver.MemOp
-		if r == driver.Success {
-			ops = append(make([]driver.MemOp, 0, 2), driver.MemOp{Op: driver.MemOpWrite32, Address: place(l.pair.device), Value: uint64(g + 1)})
-			if off < total {
-				n = st.cut(l, job, off)
-				ops = l.waits(job, g+1, ops)
-			} else if job.toHost {
-				ops = l.waitsAll(first, g, ops)
+	return st.queueUp(s, l, job, move)
+}
+
+// queueUp queues a copy to the device. With a single slot the workers wait for all that the device does before.
+func (st *staging) queueUp(s *Stream, l *lease, job *stagedCopy, move deviceSide) (r driver.Result) {
+	var ops []driver.MemOp
+	for off := uintptr(0); off < job.host.bytes(); {
+		if len(l.slots) == 1 {
+			if r = st.tell(s, l, ops); r != driver.Success {
+				return r
 			}
-			r = st.tell(s, ops)
+			ops = nil
 		}
-		if c.void = r != driver.Success; c.void && job.toHost {
-			return r // the device waits for earlier chunks at most
+		c := st.nextChunk(l, job, off)
+		g := st.add(l, c)
+		if r = st.tell(s, l, append(ops, l.waitHost(g))); r != driver.Success {
+			return r
+		}
+		if r = move(l.slots[c.slot], off, c.n); r != driver.Success {
+			return r
+		}
+		ops = []driver.MemOp{l.done(g)}
+		off += c.n
+	}
+	return st.tell(s, l, ops)
+}
+
+// queueDown queues a copy to the host.
+func (st *staging) queueDown(s *Stream, l *lease, job *stagedCopy, move deviceSide) (r driver.Result) {
+	total, first := job.host.bytes(), l.pair.next
+	ops := l.waitsEmptied(first, nil)
+	for off := uintptr(0); off < total; {
+		c := st.nextChunk(l, job, off)
+		g := l.pair.next
+		if r = st.tell(s, l, ops); r != driver.Success {
+			return r
+		}
+		if r = move(l.slots[c.slot], off, c.n); r != driver.Success {
+			return r
+		}
+		if r = st.tell(s, l, []driver.MemOp{l.done(g)}); r != driver.Success {
+			return r
 		}
 		st.add(l, c)
-		if g == first {
-			st.hire(st.tune.workersFor(job.toHost, total))
-		}
-		l.pair.next++
-		if r != driver.Success {
-			return r
-		}
+		off += c.n
+		ops = l.waitsEmptied(g+1, nil)
 	}
-	return driver.Success
+	return st.tell(s, l, l.waitsAll(first, l.pair.next-1, nil))
+}
+
+// nextChunk is the chunk of a copy that begins at off.
+func (st *staging) nextChunk(l *lease, job *stagedCopy, off uintptr) *chunk {
+	return &chunk{job: job, slot: l.slotOf(l.pair.next), off: off, n: st.cut(l, job, off)}
 }
 
 // slotOf is the slot of chunk g.
@@ -148,14 +170,14 @@ func (l *lease) waitHost(g uint32) driver.MemOp {
 	return driver.MemOp{Op: driver.MemOpWait32, Address: place(&l.pair.host[l.slotOf(g)]), Value: uint64(g + 1), Flags: driver.WaitValueGEQ}
 }
 
-// waits adds to ops what the device waits for before chunk g of a copy: to the host, that its slot has been emptied; to the
-// device, that it has been filled.
-func (l *lease) waits(job *stagedCopy, g uint32, ops []driver.MemOp) []driver.MemOp {
-	before := g - uint32(len(l.slots)) // that had the slot
-	switch {
-	case !job.toHost:
-		return append(ops, l.waitHost(g))
-	case int32(before-l.start) >= 0:
+// done tells the workers that the device is through with chunk g.
+func (l *lease) done(g uint32) driver.MemOp {
+	return driver.MemOp{Op: driver.MemOpWrite32, Address: place(l.pair.device), Value: uint64(g + 1)}
+}
+
+// waitsEmptied adds to ops what the device waits for before it fills a slot with chunk g: that the slot has been emptied.
+func (l *lease) waitsEmptied(g uint32, ops []driver.MemOp) []driver.MemOp {
+	if before := g - uint32(len(l.slots)); int32(before-l.start) >= 0 {
 		return append(ops, l.waitHost(before))
 	}
 	return ops
@@ -174,11 +196,15 @@ func (l *lease) waitsAll(first, last uint32, ops []driver.MemOp) []driver.MemOp 
 }
 
 // tell queues memory operations.
-func (st *staging) tell(s *Stream, ops []driver.MemOp) driver.Result {
+func (st *staging) tell(s *Stream, l *lease, ops []driver.MemOp) driver.Result {
 	if len(ops) == 0 {
 		return driver.Success
 	}
-	return s.driver().StreamBatchMemOp(s.ctx.raw, s.raw, ops, 0)
+	r := s.driver().StreamBatchMemOp(s.ctx.raw, s.raw, ops, 0)
+	if first := ops[0]; r == driver.Success && first.Op == driver.MemOpWrite32 {
+		l.told = uint32(first.Value)
+	}
+	return r
 }
 
 // cut is the size of the chunk that begins at off. While the first chunk to the device is copied, and the last one to the host,
@@ -189,7 +215,7 @@ func (st *staging) cut(l *lease, job *stagedCopy, off uintptr) uintptr {
 	if job.toHost {
 		ramp = roundUp(left/2, arenaUnit)
 	}
-	return job.host.whole(off, min(left, l.size, max(ramp, st.tune.least)))
+	return job.host.whole(off, min(left, l.size, max(ramp, st.tune.leastOf(job.host.bytes()))))
 }
 
 // about names a copy in reports of its CopyDone.

@@ -38,24 +38,19 @@ func (st *staging) feedChunk(l *lease, c *chunk, g uint32) bool {
 			l.quietly = 0
 		}
 	}
-	for c.void || c.given < c.n {
+	for c.given < c.n {
 		p := st.part(l, c, g)
 		if !l.pair.queue.Put(&p) {
 			return false
 		}
 		l.quietly++
-		if c.given += p.Bytes; c.void {
-			break
-		}
+		c.given += p.Bytes
 	}
 	return true
 }
 
 // count is how many parts c has from off bytes of it on.
 func (st *staging) count(c *chunk, off uintptr) (n uint32) {
-	if c.void && off == 0 {
-		return 1
-	}
 	for ; off < c.n; n++ {
 		_, rows, size := st.extent(c, off)
 		off += rows * size
@@ -90,9 +85,6 @@ func (st *staging) part(l *lease, c *chunk, g uint32) native.Part {
 	if c.reports {
 		p.Flags |= native.PartReports
 	}
-	if c.void {
-		return p
-	}
 	at, rows, size := st.extent(c, c.given)
 	p.N, p.Rows, p.Bytes = size, rows, rows*size
 	p.Dst, p.DstStep, p.Src, p.SrcStep = uintptr(at), c.job.host.pitch, slot, size
@@ -126,7 +118,7 @@ func (l *lease) readyAt(c *chunk, g uint32) uint32 {
 // may run low.
 func (l *lease) reports(c *chunk) bool {
 	const often = native.QueueParts / 8
-	end := c.off+c.n == c.job.host.bytes() || c.void
+	end := c.off+c.n == c.job.host.bytes()
 	return end || !c.job.toHost && c.job.watched() || l.quietly >= often
 }
 

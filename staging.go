@@ -77,7 +77,6 @@ type chunk struct {
 	given   uintptr // bytes that are in the queue, or have been
 	left    native.Left
 	reports bool // whoever copies the last of it tends; see reports
-	void    bool // it was not queued, but the device waits for it
 }
 
 // place is a word's address, which is one for the host and for devices.
@@ -144,21 +143,28 @@ func (st *staging) close() driver.Result {
 	return r
 }
 
-// add puts a chunk behind those of l, for the workers.
-func (st *staging) add(l *lease, c *chunk) {
+// add puts a chunk behind those of l, for the workers, and gives it its number.
+func (st *staging) add(l *lease, c *chunk) (g uint32) {
+	g = l.pair.next
+	l.pair.next++
 	st.mu.Lock()
-	defer st.mu.Unlock()
 	c.job.open++
 	l.chunks = append(l.chunks, c)
 	st.feed(l)
 	st.settle(l)
+	st.mu.Unlock()
+	if c.off == 0 {
+		st.hire(st.tune.workersFor(c.job.toHost, c.job.host.bytes()))
+	}
+	return g
 }
 
-// queued ends the call that queues on l.
-func (st *staging) queued(l *lease) {
+// queued ends the call that queues on l. If the driver refused a part of the copy, l is of no use any more.
+func (st *staging) queued(l *lease, refused bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	l.queues = false
+	l.spoiled = l.spoiled || refused
 	st.settle(l)
 	st.mem.wake()
 }
@@ -188,8 +194,11 @@ func (st *staging) settle(l *lease) {
 
 // done reports whether the slot of l's first chunk is free again. mu is held.
 func (st *staging) done(l *lease, c *chunk) bool {
-	over := c.left.Over.Load() > 0
-	return over && (st.failed != nil || c.job.toHost || c.void || reached(l.pair.device, l.first+1))
+	if c.left.Over.Load() == 0 {
+		return false
+	}
+	never := l.spoiled && int32(l.told-l.first) <= 0 // the device's part has been refused
+	return never || st.failed != nil || c.job.toHost || reached(l.pair.device, l.first+1)
 }
 
 // post puts the leases' queues on the board. mu is held.

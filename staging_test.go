@@ -97,12 +97,60 @@ func TestWaits(t *testing.T) {
 			}
 		}
 	}
-	down, up := &stagedCopy{toHost: true}, &stagedCopy{}
-	check("to the host, the first chunks", l.waits(down, 12, nil))
-	check("to the host", l.waits(down, 13, nil), 10)
-	check("to the device", l.waits(up, 13, nil), 13)
+	check("to the host, the first chunks", l.waitsEmptied(12, nil))
+	check("to the host", l.waitsEmptied(13, nil), 10)
+	check("to the device", []driver.MemOp{l.waitHost(13)}, 13)
 	check("the end of two", l.waitsAll(14, 15, nil), 14, 15)
 	check("the end of many", l.waitsAll(10, 15, nil), 13, 14, 15)
+}
+
+// batches is a driver that takes memory operations, of streams that do nothing.
+type batches struct {
+	driver.Driver
+	batch func([]driver.MemOp)
+}
+
+func (b *batches) StreamBatchMemOp(_ driver.Context, _ driver.Stream, ops []driver.MemOp, _ uint32) driver.Result {
+	b.batch(ops)
+	return driver.Success
+}
+
+// TestChunksBeforeWaits: whatever a copy has the device wait for, the workers have it before; and with a single slot, what they wait for
+// themselves has been queued as well. So a call that the driver holds up until a wait is over comes to its end.
+func TestChunksBeforeWaits(t *testing.T) {
+	for slots := 1; slots <= 4; slots++ {
+		for _, toHost := range []bool{true, false} {
+			pair := &wordPair{device: new(atomic.Uint32), host: new([mostSlots]atomic.Uint32), next: 7}
+			pair.begin()
+			l := &lease{pair: pair, start: 7, first: 7, told: 7, slots: make([]unsafe.Pointer, slots), size: 1000, queues: true}
+			d := &batches{}
+			st := &staging{ctx: &Context{drv: &Driver{drv: d}}, tune: newStagingTune(), leases: []*lease{l}, workers: 99}
+			st.tune.least = 100
+			job := &stagedCopy{st: st, toHost: toHost, host: rows{nil, 5000, 5000, 1}, open: 1}
+			waits := 0
+			d.batch = func(ops []driver.MemOp) {
+				for _, op := range ops {
+					g := uint32(op.Value) - 1
+					if op.Op != driver.MemOpWait32 {
+						continue
+					}
+					waits++
+					if int32(pair.next-g) <= 0 || len(l.chunks) != int(pair.next-7) {
+						t.Fatalf("%d slots, to the host %v: a wait for chunk %d of %d that the workers have", slots, toHost, g, len(l.chunks))
+					}
+					if need := l.readyAt(l.chunks[g-7], g); int32(l.told-need) < 0 {
+						t.Fatalf("%d slots, to the host %v: a wait for chunk %d, which waits for %d of %d", slots, toHost, g, need, l.told)
+					}
+				}
+			}
+			if r := st.queue(&Stream{ctx: st.ctx}, l, job, func(unsafe.Pointer, uintptr, uintptr) driver.Result { return driver.Success }); r != driver.Success {
+				t.Fatal(r)
+			}
+			if last := pair.next; waits == 0 || l.told != last {
+				t.Errorf("%d slots, to the host %v: %d waits, told %d of %d", slots, toHost, waits, l.told, last)
+			}
+		}
+	}
 }
 
 // TestEmptying: a copy to the device does not get a slot's part into the queue while the host empties the slot for the copy before; nor

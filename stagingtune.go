@@ -13,8 +13,8 @@ type stagingTune struct {
 	// ring bounds the pinned memory of a context's own ring.
 	ring uintptr
 	// chunk is the largest slot: with 16 MiB the link is reached (54 of 55 GB/s), with 4 MiB nearly so, and with 1 MiB what each
-	// chunk costs sets the rate. least is the smallest chunk that a copy is cut into: the first and last chunks of a copy are
-	// small, since while they are copied the link has nothing to do.
+	// chunk costs sets the rate. least is the smallest chunk that a copy is cut into, and half of it for one that has no two: the
+	// first and last chunks are small, since while they are copied the link has nothing to do.
 	chunk, least uintptr
 	// slots is how many chunks of a copy may be on their way at once: while one is copied by the processor, the link fills others.
 	slots int
@@ -34,9 +34,9 @@ const stagingVariable = "HOSTLAUNCH_STAGING"
 // newStagingTune is what there is, changed by the environment: "chunk=8M,threads=4".
 func newStagingTune() stagingTune {
 	t := stagingTune{
-		ring: 256 << 20, chunk: 16 << 20, least: 256 << 10, slots: 4,
+		ring: 256 << 20, chunk: 16 << 20, least: 1 << 20, slots: 4,
 		threadsDown: min(max(runtime.NumCPU()/2, 1), 8), threadsUp: min(max(runtime.NumCPU()/2, 1), 8),
-		each: 512 << 10, part: 2 << 20, small: 64 << 10,
+		each: 256 << 10, part: 2 << 20, small: 64 << 10,
 		streamDown: 512 << 10, streamUp: 512 << 10,
 	}
 	for field := range strings.SplitSeq(os.Getenv(stagingVariable), ",") {
@@ -85,13 +85,18 @@ func parseSize(s string) (uintptr, bool) {
 	return uintptr(n) * unit, err == nil
 }
 
+// leastOf is the smallest chunk of a copy of n bytes.
+func (t *stagingTune) leastOf(n uintptr) uintptr {
+	return min(max(roundUp(n/2, arenaUnit), roundUp(t.least/2, arenaUnit)), t.least)
+}
+
 // slotFor is the size of the slots that a copy of n bytes would best have: an eighth of it, so that copying overlaps with the
 // link from early on.
 func (t *stagingTune) slotFor(n uintptr) uintptr {
-	if n <= t.least {
+	if n <= t.least/2 {
 		return roundUp(n, arenaUnit)
 	}
-	return min(max(roundUp(n/8, arenaUnit), t.least), t.chunk)
+	return min(max(roundUp(n/8, arenaUnit), t.leastOf(n)), t.chunk)
 }
 
 // leaseCap bounds what one stream takes of memory of which so much is free: three eighths if nobody else has any, then a
