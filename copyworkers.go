@@ -92,7 +92,9 @@ func (st *staging) work() {
 func (st *staging) turn(w *native.Work) (some bool) {
 	w.Board, w.Did = uintptr(unsafe.Pointer(&st.board)), 0
 	if !st.ctx.drv.drv.HostCall(native.PartsFunc(), uintptr(unsafe.Pointer(w))) {
-		native.RunParts(w)
+		if native.RunParts(w); w.Did > 0 {
+			st.ctx.drv.drv.MemoryWritten() // a device that waits for it need not look for itself
+		}
 	}
 	runtime.KeepAlive(w)
 	st.tend()

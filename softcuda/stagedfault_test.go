@@ -1,7 +1,6 @@
 package softcuda_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -34,36 +33,4 @@ func TestStagedWithoutEvent(t *testing.T) {
 	f.Clear()
 	noErr(t, cuda.CopyToDevice(s, b, data, cuda.Staging(pool)))
 	noErr(t, s.Sync())
-}
-
-// TestStagedRefusedMidway: a staged copy of which the driver refuses any one part is an error, hangs nothing, and leaves its pool of use.
-func TestStagedRefusedMidway(t *testing.T) {
-	const n = 3 << 20
-	for _, size := range []int{256 << 10, 4 << 20} { // pools for a slot, and for several
-		for _, call := range []string{"cuStreamBatchMemOp", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuEventRecord"} {
-			for nth := 1; nth <= 6; nth++ {
-				f, d, dev := openFaulty(t, 0)
-				pool, err := dev.NewPinnedPool(size)
-				noErr(t, err)
-				s := newStreams(t, dev, 1)[0]
-				b, err := dev.Alloc(n)
-				noErr(t, err)
-				noErr(t, f.Add(softcuda.Fault{Call: call, After: nth - 1, Result: cuda.ErrOperatingSystem}))
-				up := cuda.CopyToDevice(s, b, make([]byte, n), cuda.Staging(pool))
-				down := cuda.CopyToHost(s, make([]byte, n), b, cuda.Staging(pool))
-				for _, err := range []error{up, down} {
-					if err != nil && !errors.Is(err, cuda.ErrOperatingSystem) {
-						t.Errorf("%s, %d: %v", call, nth, err)
-					}
-				}
-				noErr(t, s.Sync())
-				noErr(t, pool.Close())
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				if err := d.Shutdown(ctx); err != nil {
-					t.Fatalf("%s, %d: up %v, down %v, then %v", call, nth, up, down, err)
-				}
-				cancel()
-			}
-		}
-	}
 }

@@ -67,8 +67,16 @@ func (f *faulty) StreamWaitEvent(ctx driver.Context, s driver.Stream, e driver.E
 // TestStagedRefusedInTheMiddle has the driver refuse any one of the calls that queue a copy: the copy's call says so, nobody else is
 // told, the stream goes on, and later copies are right.
 func TestStagedRefusedInTheMiddle(t *testing.T) {
+	for _, slots := range []string{"1", "2"} {
+		t.Run("slots="+slots, func(t *testing.T) {
+			t.Setenv("HOSTLAUNCH_STAGING", "chunk=512K,least=256K,slots="+slots)
+			refusedInTheMiddle(t)
+		})
+	}
+}
+
+func refusedInTheMiddle(t *testing.T) {
 	const n = 3<<20 + 5
-	t.Setenv("HOSTLAUNCH_STAGING", "chunk=512K,slots=2")
 	f := &faulty{machine: newMachine(Options{})}
 	f.arm(-1, -1, -1, -1)
 	d, err := cuda.NewDriver(f)

@@ -20,6 +20,7 @@ type benchOptions struct {
 	rounds, largest int
 	only, floor     string
 	quick, asJSON   bool
+	plots           string
 }
 
 func newBench() *cobra.Command {
@@ -28,11 +29,13 @@ func newBench() *cobra.Command {
 		Use:   "bench",
 		Short: "Measures host functions, tasks, graphs and copies on the GPU, or on the software device",
 		Long: `bench measures what host functions in their modes, tasks, graphs' host nodes and copies cost on this machine. Each figure is the median
-of several rounds. Copies go to the host in three ways: into pinned memory, into ordinary memory as the library stages it, and into ordinary
-memory as the driver does by itself (Direct).
+of several rounds. Copies go between the device and the host in three ways: with pinned memory, with ordinary memory as the library stages
+it, and with ordinary memory as the driver does by itself (Direct).
 
 With --floor a C++ program measures the same by calling the driver itself, in turn with the library. "auto" compiles it from the source
 in this repository if nvcc is there; any other value is the compiled program.
+
+With --plots a folder gets plots as well: of the rates of copies by size, and of the times. --plots=pictures,png makes PNG and not SVG.
 
 HOSTLAUNCH_DRIVER=nvidia or =software decides where it runs; unset, on the GPU if there is one. Figures of the software device say nothing
 of a GPU's.`,
@@ -45,6 +48,7 @@ of a GPU's.`,
 	cmd.Flags().StringVar(&o.floor, "floor", "", "a C++ program to compare with: auto, or its path")
 	cmd.Flags().BoolVar(&o.quick, "quick", false, "fewer repetitions: a look, not a measurement")
 	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print the figures as JSON")
+	cmd.Flags().StringVar(&o.plots, "plots", "", "a folder for plots")
 	return cmd
 }
 
@@ -65,13 +69,22 @@ type figure struct {
 	Unit  string   `json:"unit"` // ns or GB/s
 	Value float64  `json:"value"`
 	Floor *float64 `json:"floor,omitempty"` // the C++ program's
+	Copy  *copied  `json:"copy,omitempty"`
+}
+
+// copied says what a figure in GB/s is the rate of.
+type copied struct {
+	Direction string `json:"direction"` // up (to the device) or down
+	Way       string `json:"way"`       // pinned, staged or direct
+	Bytes     int    `json:"bytes"`
 }
 
 // measurement is one thing to measure.
 type measurement struct {
 	name, title, unit string
-	floored           bool // the C++ program has it under this name
+	floor             string // what the C++ program calls it, which answers in ns; "" if it has nothing like it
 	measure           func() (float64, error)
+	copy              *copied
 }
 
 func bench(o benchOptions, stdout, stderr io.Writer) error {
@@ -81,6 +94,10 @@ func bench(o benchOptions, stdout, stderr io.Writer) error {
 	}
 	if o.rounds < 1 || o.largest < 1 {
 		return errors.New("--rounds and --largest must be 1 or more")
+	}
+	to, err := newPlots(o.plots)
+	if err != nil {
+		return err
 	}
 	drv, dev, err := openDevice(stderr)
 	if err != nil {
@@ -99,6 +116,9 @@ func bench(o benchOptions, stdout, stderr io.Writer) error {
 	out := figures{dev.Name(), drv.Name(), drv.Version().String(), libcuda.Build, o.rounds, []figure{}}
 	list := slices.DeleteFunc(r.measurements(), func(m measurement) bool { return !which.MatchString(m.name) })
 	if out.Figures, err = measureAll(list, o.rounds, f, stderr); err != nil {
+		return err
+	}
+	if err := to.draw(&out); err != nil {
 		return err
 	}
 	if o.asJSON {
@@ -131,9 +151,12 @@ func measureAll(list []measurement, rounds int, f *floor, stderr io.Writer) ([]f
 				return nil, err
 			}
 		}
-		result := figure{Name: m.name, Title: m.title, Unit: m.unit, Value: rig.Median(ours)}
-		if f != nil && m.floored {
+		result := figure{Name: m.name, Title: m.title, Unit: m.unit, Value: rig.Median(ours), Copy: m.copy}
+		if f != nil && m.floor != "" {
 			y := rig.Median(theirs)
+			if m.copy != nil {
+				y = float64(m.copy.Bytes) / y
+			}
 			result.Floor = &y
 		}
 		all = append(all, result)

@@ -41,7 +41,7 @@ func TestBench(t *testing.T) {
 			t.Errorf("%+v", x)
 		}
 	}
-	for _, want := range []string{"busy", "draining", "run", "roundtrip", "roundtrip-spin", "task", "task-spin", "wake", "nodes", "copy-pinned-64", "copy-staged-64", "copy-direct-512"} {
+	for _, want := range []string{"busy", "draining", "run", "roundtrip", "roundtrip-spin", "task", "task-spin", "wake", "nodes", "copy-pinned-64", "copy-staged-64", "copy-direct-256", "copy-up-staged-1024"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s was not measured: %v", want, names)
 		}
@@ -108,11 +108,33 @@ func TestBenchMisuse(t *testing.T) {
 		"--rounds=0":             counts,
 		"--largest=0":            counts,
 		"--only=(":               "hostlaunch: --only: error parsing regexp: missing closing ): `(`\n",
+		"--plots=x,pdf":          "hostlaunch: --plots: format \"pdf\" is unknown; take svg or png\n",
+		"--plots=,png":           "hostlaunch: --plots names a format and no folder; say --plots=folder,png\n",
 		"--floor=/nowhere/floor": "/nowhere/floor", // the rest is the system's
 	} {
 		out, complaints := runBench(t, 1, flag)
 		if out != "" || !strings.Contains(complaints, want) {
 			t.Errorf("%s: %q, %q; want %q", flag, out, complaints, want)
 		}
+	}
+}
+
+// TestBenchPlots: there is a plot of each direction's rates and one of the times, in the format that was asked for.
+func TestBenchPlots(t *testing.T) {
+	for format, begins := range map[string]string{"svg": "<?xml", "png": "\x89PNG"} {
+		dir := filepath.Join(t.TempDir(), "plots")
+		runBench(t, 0, "--only=^(roundtrip|copy-)", "--plots="+dir+","+format)
+		for _, name := range []string{"copies-down", "copies-up", "times"} {
+			if data, err := os.ReadFile(filepath.Join(dir, name+"."+format)); err != nil || !strings.HasPrefix(string(data), begins) {
+				t.Errorf("%s.%s: %v, begins with %.10q", name, format, err, data)
+			} else if text := string(data); format == "svg" && !strings.Contains(text, "Software Device 0") {
+				t.Errorf("%s does not say of what it is", name)
+			}
+		}
+	}
+	dir := t.TempDir()
+	runBench(t, 0, "--only=^roundtrip$", "--plots="+dir)
+	if list, err := filepath.Glob(dir + "/*"); err != nil || len(list) != 1 || filepath.Base(list[0]) != "times.svg" {
+		t.Errorf("without copies: %v, %v", list, err)
 	}
 }

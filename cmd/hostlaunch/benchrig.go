@@ -52,17 +52,17 @@ func (r *benchRig) times(n int) int {
 
 func (r *benchRig) measurements() []measurement {
 	list := []measurement{
-		{"busy", "HostLaunch behind a busy stream", "ns", true, func() (float64, error) { return r.BehindBusy(r.times(500)) }},
-		{"draining", "HostLaunch on a draining stream", "ns", true, func() (float64, error) { return r.Many(r.times(20000), false) }},
-		{"run", "HostLaunch and run, of very many, each", "ns", true, func() (float64, error) { return r.Many(r.times(20000), true) }},
-		{"roundtrip", "HostLaunch and Sync on an idle stream", "ns", true, func() (float64, error) { return r.RoundTrip(r.times(2000)) }},
-		{"roundtrip-spin", "the same with SyncMode(Spin)", "ns", false, func() (float64, error) { return r.RoundTrip(r.times(2000), cuda.SyncMode(cuda.Spin)) }},
-		{"task", "Go and Sync on an idle stream", "ns", false, func() (float64, error) { return r.task() }},
-		{"task-spin", "the same with SyncMode(Spin)", "ns", false, func() (float64, error) { return r.task(cuda.SyncMode(cuda.Spin)) }},
-		{"wake", "Event.Wait behind a kernel of 100 us, beyond it", "ns", true, func() (float64, error) { return r.Wake(r.times(500)) }},
-		{"nodes", fmt.Sprintf("a graph of %d host nodes, launch and Sync, each node", graphNodes), "ns", false, r.graph},
+		{"busy", "HostLaunch behind a busy stream", "ns", "busy", func() (float64, error) { return r.BehindBusy(r.times(500)) }, nil},
+		{"draining", "HostLaunch on a draining stream", "ns", "draining", func() (float64, error) { return r.Many(r.times(20000), false) }, nil},
+		{"run", "HostLaunch and run, of very many, each", "ns", "run", func() (float64, error) { return r.Many(r.times(20000), true) }, nil},
+		{"roundtrip", "HostLaunch and Sync on an idle stream", "ns", "roundtrip", func() (float64, error) { return r.RoundTrip(r.times(2000)) }, nil},
+		{"roundtrip-spin", "HostLaunch with Spin, and Sync, on an idle stream", "ns", "", func() (float64, error) { return r.RoundTrip(r.times(2000), cuda.SyncMode(cuda.Spin)) }, nil},
+		{"task", "Go and Sync on an idle stream", "ns", "", func() (float64, error) { return r.task() }, nil},
+		{"task-spin", "Go with Spin, and Sync, on an idle stream", "ns", "", func() (float64, error) { return r.task(cuda.SyncMode(cuda.Spin)) }, nil},
+		{"wake", "Event.Wait behind a kernel of 100 us, beyond it", "ns", "wake", func() (float64, error) { return r.Wake(r.times(500)) }, nil},
+		{"nodes", fmt.Sprintf("a graph of %d host nodes, for each", graphNodes), "ns", "", r.graph, nil},
 	}
-	for size := 64 << 10; size <= r.largest(); size *= 8 {
+	for size := 64 << 10; size <= r.largest(); size *= 4 {
 		list = append(list, r.copies(size)...)
 	}
 	return list
@@ -96,41 +96,72 @@ func (r *benchRig) graph() (float64, error) {
 	return whole / graphNodes, err
 }
 
-// copies are the ways of copying size bytes to the host.
-func (r *benchRig) copies(size int) []measurement {
-	title := fmt.Sprintf("%d KiB", size>>10)
-	if size >= 1<<20 {
-		title = fmt.Sprintf("%d MiB", size>>20)
+// copies are the ways of copying size bytes. The C++ program has those of the driver.
+func (r *benchRig) copies(size int) (list []measurement) {
+	for _, direction := range []string{"down", "up"} {
+		for _, way := range []string{"pinned", "staged", "direct"} {
+			list = append(list, r.copyOf(copied{direction, way, size}))
+		}
 	}
-	way := func(name, to string, dst func() []byte, opts ...cuda.CopyOption) measurement {
-		return measurement{fmt.Sprintf("copy-%s-%d", name, size>>10), title + " to " + to, "GB/s", false, func() (float64, error) {
-			return r.copy(size, dst, opts)
-		}}
-	}
-	plain := func() []byte { return r.plain }
-	return []measurement{
-		way("pinned", "pinned memory", func() []byte { return r.pinned.Bytes() }),
-		way("staged", "ordinary memory, staged", plain),
-		way("direct", "ordinary memory by the driver", plain, cuda.Direct()),
-	}
+	return list
 }
 
-// copy is the rate of copies of size bytes, waited for one by one.
-func (r *benchRig) copy(size int, dst func() []byte, opts []cuda.CopyOption) (float64, error) {
+// copyOf is the measurement of a way to copy.
+func (r *benchRig) copyOf(c copied) measurement {
+	name := map[string]string{"down": "copy-", "up": "copy-up-"}[c.Direction]
+	memory := map[string]string{"pinned": "pinned memory", "staged": "ordinary memory, staged", "direct": "ordinary memory by the driver"}[c.Way]
+	m := measurement{
+		name: fmt.Sprintf("%s%s-%d", name, c.Way, c.Bytes>>10), unit: "GB/s", copy: &c, measure: func() (float64, error) { return r.copy(c) },
+		title: fmt.Sprintf("%s %s %s", sizeName(c.Bytes), map[string]string{"down": "to", "up": "from"}[c.Direction], memory),
+	}
+	switch c.Way {
+	case "pinned":
+		m.floor = fmt.Sprintf("%s pinned %d", c.Direction, c.Bytes)
+	case "direct":
+		m.floor = fmt.Sprintf("%s pageable %d", c.Direction, c.Bytes)
+	}
+	return m
+}
+
+func sizeName(n int) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d KiB", n>>10)
+}
+
+// copy is the rate of copies that are waited for one by one.
+func (r *benchRig) copy(c copied) (float64, error) {
 	if err := r.memory(); err != nil {
 		return 0, err
 	}
-	src, err := r.buf.Slice(0, size)
+	part, err := r.buf.Slice(0, c.Bytes)
 	if err != nil {
 		return 0, err
 	}
+	host, opts := r.plain[:c.Bytes], []cuda.CopyOption(nil)
+	switch c.Way {
+	case "pinned":
+		host = r.pinned.Bytes()[:c.Bytes]
+	case "direct":
+		opts = append(opts, cuda.Direct())
+	}
 	ns, err := rig.Each(r.times(20), func() error {
-		if err := cuda.CopyToHost(r.S, dst()[:size], src, opts...); err != nil {
+		err := error(nil)
+		if c.Direction == "down" {
+			err = cuda.CopyToHost(r.S, host, part, opts...)
+		} else {
+			err = cuda.CopyToDevice(r.S, part, host, opts...)
+		}
+		if err != nil {
 			return err
 		}
 		return r.S.Sync()
 	})
-	return float64(size) / ns, err
+	return float64(c.Bytes) / ns, err
 }
 
 // memory allocates what the copies need, the first time.
@@ -142,6 +173,9 @@ func (r *benchRig) memory() (err error) {
 		return err
 	}
 	r.plain = make([]byte, r.largest())
+	for i := 0; i < len(r.plain); i += 4096 {
+		r.plain[i] = 1 // so that the system has given it
+	}
 	r.buf, err = r.Dev.Alloc(r.largest())
 	return err
 }

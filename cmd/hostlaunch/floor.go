@@ -72,10 +72,10 @@ func compileFloor(program string, stderr io.Writer) error {
 
 // ask has the program measure m, if it can.
 func (f *floor) ask(m measurement) (ns float64, err error) {
-	if f == nil || !m.floored {
+	if f == nil || m.floor == "" {
 		return 0, nil
 	}
-	return f.Ask(m.name)
+	return f.Ask(m.floor)
 }
 
 // stop ends the program and removes its files.
