@@ -79,19 +79,27 @@ func HostCopy(on Queue, dst, src HostMemory, opts ...HostOption) error {
 	if on == nil {
 		return failf(op, ErrInvalidValue, "on is nil; pass a *Stream or a *GraphBuilder")
 	}
-	to, err := hostEnd(op, "dst", dst)
+	data, err := hostEnds(op, dst, src)
 	if err != nil {
 		return err
+	}
+	return on.hostLaunchNative(nativeLaunch{op, NativeFunc(native.CopyFunc()), data, site}, opts)
+}
+
+// hostEnds are the ends of a copy, checked.
+func hostEnds(op string, dst, src HostMemory) (NativeData, error) {
+	to, err := hostEnd(op, "dst", dst)
+	if err != nil {
+		return NativeData{}, err
 	}
 	from, err := hostEnd(op, "src", src)
 	if err != nil {
-		return err
+		return NativeData{}, err
 	}
 	if to.n != from.n {
-		return failf(op, ErrInvalidValue, "dst has %d bytes and src %d; they must be equal", to.n, from.n)
+		return NativeData{}, failf(op, ErrInvalidValue, "dst has %d bytes and src %d; they must be equal", to.n, from.n)
 	}
-	ends := &copyEnds{to, from, [2]HostMemory{dst, src}}
-	return on.hostLaunchNative(nativeLaunch{op, NativeFunc(native.CopyFunc()), NativeData{ends: ends}, site}, opts)
+	return NativeData{ends: &copyEnds{to, from, [2]HostMemory{dst, src}}}, nil
 }
 
 func hostEnd(op, name string, m HostMemory) (hostRange, error) {

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/hostfn"
 	"github.com/hostlaunch/cuda/internal/native"
 )
 
@@ -153,20 +154,30 @@ func (b *GraphBuilder) hostLaunchNative(l nativeLaunch, opts []HostOption) error
 	if o == nil {
 		o = &hostOptions{native: l.fn}
 	}
-	call, err := s.ctx.drv.natives.prepare(s.ctx, &l, o)
+	h, call, err := s.ctx.keepNative(&l, o)
 	if err != nil {
 		return err
-	}
-	h := s.ctx.drv.natives.keep(call)
-	if h == 0 {
-		s.ctx.drv.natives.release(call, false)
-		return tooManyHosts(l.op)
 	}
 	r, err := c.addHost(l.op, h, func() driver.Result { return call.launch(s, o) })
 	if err != nil {
 		return err
 	}
 	return s.ctx.nativeRefused(l.op, r)
+}
+
+// keepNative makes what a host node of l needs.
+func (c *Context) keepNative(l *nativeLaunch, o *hostOptions) (hostfn.Handle, *nativeCall, error) {
+	calls := &c.drv.natives
+	call, err := calls.prepare(c, l, o)
+	if err != nil {
+		return 0, nil, err
+	}
+	h := calls.keep(call)
+	if h == 0 {
+		calls.release(call, false)
+		return 0, nil, tooManyHosts(l.op)
+	}
+	return h, call, nil
 }
 
 // nativeName names a native function for reports.

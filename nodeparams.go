@@ -182,6 +182,56 @@ func (h *hostParams) lower(l *lowering) error {
 	return nil
 }
 
+// NativeParams run a compiled function `void f(void *)` on a thread of the driver, once for every launch of the graph: a host node. See
+// HostLaunchNative for fn, data and opts. NativeBytes are copied when a node gets the parameters. The data is owned as long as anything
+// can run the node (CONTRACT HL-12).
+//
+//go:noinline
+func NativeParams(fn NativeFunc, data NativeData, opts ...HostOption) NodeParams {
+	return &nativeParams{nativeLaunch{"", fn, data, native.CallerPC()}, opts, nil}
+}
+
+// HostCopyParams copy src to dst, ranges of host memory of one length, in a host node that does not enter Go. See HostCopy for dst, src and
+// opts. Both are kept, and stay where they are, as long as anything can run the node (CONTRACT CY-03).
+//
+//go:noinline
+func HostCopyParams(dst, src HostMemory, opts ...HostOption) NodeParams {
+	site := native.CallerPC()
+	l := nativeLaunch{"", NativeFunc(native.CopyFunc()), NativeData{}, site}
+	return &nativeParams{l, opts, func(op string) (NativeData, error) { return hostEnds(op, dst, src) }}
+}
+
+type nativeParams struct {
+	launch nativeLaunch
+	opts   []HostOption
+	data   func(op string) (NativeData, error) // makes the launch's, if it is not nil
+}
+
+func (p *nativeParams) lower(l *lowering) (err error) {
+	launch := p.launch
+	launch.op = l.op
+	if p.data != nil {
+		if launch.data, err = p.data(l.op); err != nil {
+			return err
+		}
+	}
+	o, err := launch.options(p.opts)
+	if err != nil {
+		return err
+	}
+	if o == nil {
+		o = &hostOptions{native: launch.fn}
+	}
+	h, call, err := l.ctx.keepNative(&launch, o)
+	if err != nil {
+		return err
+	}
+	l.own().hosts = append(l.owner.hosts, h)
+	l.hosts = l.owner.hosts
+	l.params.Type, l.params.Entry, l.params.Data, l.params.Mode = driver.NodeHost, native.CellEntry(), uint64(call.cell.Address()), uint32(o.mode)
+	return nil
+}
+
 // EventRecordParams record e, an event of the graph's context, at every launch.
 func EventRecordParams(e *Event) NodeParams { return &eventParams{e, driver.NodeEventRecord} }
 

@@ -91,7 +91,9 @@ func (nv *nvidia) nodeParams(ctx driver.Context, p *driver.NodeParams) (*nodePar
 	switch p.Type {
 	case driver.NodeHost:
 		h := (*hostParams)(u)
-		h.fn, h.data = ffi.HostEntry(), uintptr(nv.tag|p.Data)
+		if h.fn, h.data = ffi.HostEntry(), uintptr(nv.tag|p.Data); p.Entry != 0 {
+			h.fn, h.data = p.Entry, uintptr(p.Data)
+		}
 		if nv.fns[fnLaunchHostFunc_v2] != 0 { // an older driver wants a zero here
 			h.mode = p.Mode
 		}

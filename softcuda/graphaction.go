@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/native"
 )
 
 // action is what a node does, with its parameters. It is never changed: other parameters are another action, so a launch keeps
@@ -47,7 +48,7 @@ func (m *machine) newAction(c *context, p *driver.NodeParams) (*action, driver.R
 		if p.Mode > mostSyncMode {
 			return nil, driver.ErrorInvalidValue
 		}
-		return &action{kind: opHost, data: p.Data}, driver.Success
+		return hostAction(p.Entry, p.Data)
 	case driver.NodeEventRecord, driver.NodeWaitEvent:
 		if m.events[p.Event] == nil {
 			return nil, driver.ErrorInvalidValue
@@ -60,6 +61,17 @@ func (m *machine) newAction(c *context, p *driver.NodeParams) (*action, driver.R
 }
 
 // batchAction makes the action of a node of memory operations.
+// hostAction calls a host function: of the program in Go, or a compiled one.
+func hostAction(entry uintptr, data uint64) (*action, driver.Result) {
+	if entry == 0 {
+		return &action{kind: opHost, data: data}, driver.Success
+	}
+	if !native.Callable(entry, uintptr(data)) {
+		return nil, driver.ErrorNotSupported
+	}
+	return &action{kind: opHost, work: callNative(entry, uintptr(data)), data: data}, driver.Success
+}
+
 func (m *machine) batchAction(list []driver.MemOp) (*action, driver.Result) {
 	if len(list) == 0 {
 		return nil, driver.ErrorInvalidValue

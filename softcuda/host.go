@@ -77,15 +77,20 @@ func (m *machine) LaunchNativeHostFunc(ctx driver.Context, raw driver.Stream, fn
 	case !native.Callable(fn, data):
 		return driver.ErrorNotSupported
 	}
-	o := &op{kind: opHost, work: func() driver.Result {
-		native.Call(fn, data)
-		return driver.Success
-	}}
+	o := &op{kind: opHost, work: callNative(fn, data)}
 	if fn == native.CellEntry() {
 		o.data = uint64(data) // for GraphHostNodeGetParams
 	}
 	m.enqueue(s, o)
 	return driver.Success
+}
+
+// callNative is the work of a compiled host function.
+func callNative(fn, data uintptr) func() driver.Result {
+	return func() driver.Result {
+		native.Call(fn, data)
+		return driver.Success
+	}
 }
 
 // StreamAddCallback implements driver.Callbacks.

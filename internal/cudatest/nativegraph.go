@@ -17,6 +17,8 @@ var nativeGraphCases = []Case{
 	{ID: "HL-11", Name: "in a graph", Run: nativeInGraph},
 	{ID: "HL-11", Name: "data of a graph", Run: nativeGraphData},
 	{ID: "HL-11", Name: "nodes changed, removed, cloned", Run: nativeNodeChanged},
+	{ID: "HL-11", Name: "nodes by hand", Run: nativeNodeByHand},
+	{ID: "HL-11", Name: "nodes by hand refused", Run: nativeNodeRefused},
 	{ID: "GR-09", Name: "native functions by name", Run: nativeNodeNamed},
 }
 
@@ -151,6 +153,63 @@ func nativeNodeChanged(t *T) {
 	t.Sync(s)
 	if st := t.Driver.Stats(); count.Load() != 0 || ran != 1 || st.Waiting != 0 {
 		t.Errorf("an executable's node changed: ran %d times, the Go function %d times; %d wait", count.Load(), ran, st.Waiting)
+	}
+}
+
+// nativeNodeByHand: nodes of compiled functions and of host copies are added, changed and own their data as those of capture.
+func nativeNodeByHand(t *T) {
+	s, g := t.Stream(), t.Graph()
+	out := cuda.PinnedSlice[uint64](t.Pinned(16))
+	data, gone := collectable()
+	body := summing(&out[0], bytes.Repeat([]byte{5}, 10_000))
+	src, dst, other := noise(5000, 1), make([]byte, 5000), make([]byte, 5000)
+	var told atomic.Int64
+	sum := t.Node(g, cuda.NativeParams(t.native("sum"), cuda.NativeBytes(body)))
+	clear(body) // it has been copied when the node is added
+	add := t.Node(g, cuda.NativeParams(t.native("add"), cuda.NativePointer(unsafe.Pointer(data)), cuda.OnDone(func(error) { told.Add(1) })), sum)
+	cp := t.Node(g, cuda.HostCopyParams(cuda.HostSlice(dst), cuda.HostSlice(src)), sum)
+	x := t.Exec(g)
+	runtime.GC()
+	t.Run(x, s)
+	t.Run(x, s)
+	if out[0] != 50_000 || data[0] != 2 || !bytes.Equal(dst, src) {
+		t.Errorf("two launches: sum %d, want 50000; added %d times; copied %v", out[0], data[0], bytes.Equal(dst, src))
+	}
+	t.Eventually("OnDone is told for each launch", func() bool { return told.Load() == 2 })
+	t.OK(x.SetParams(cp, cuda.HostCopyParams(cuda.HostSlice(other), cuda.HostSlice(src))))
+	t.OK(g.SetParams(add, cuda.HostParams(func() { out[1]++ })))
+	data = nil
+	t.Run(x, s)
+	if !bytes.Equal(other, src) || out[1] != 0 {
+		t.Errorf("the executable's copy changed: %v; the graph's function ran %d times", bytes.Equal(other, src), out[1])
+	}
+	t.OK(x.Close())
+	t.Gone(gone)
+	out[0] = 0
+	t.Run(t.Exec(g), s)
+	if out[1] != 1 || out[0] != 50_000 {
+		t.Errorf("a new executable: the function ran %d times, sum %d, want 1 and 50000", out[1], out[0])
+	}
+}
+
+func nativeNodeRefused(t *T) {
+	g := t.Graph()
+	small, large := cuda.HostSlice(make([]byte, 10)), cuda.HostSlice(make([]byte, 11))
+	for want, p := range map[string]cuda.NodeParams{
+		"fn is 0":        cuda.NativeParams(0, cuda.NativeData{}),
+		"sync mode 9":    cuda.NativeParams(t.native("add"), cuda.NativeData{}, cuda.SyncMode(9)),
+		"dst has 10":     cuda.HostCopyParams(small, large),
+		"src is nil":     cuda.HostCopyParams(small, nil),
+		"use Go":         cuda.NativeParams(t.native("add"), cuda.NativeData{}, cuda.StopOnError()),
+		"dst is nil":     cuda.HostCopyParams(nil, large),
+		"Graph.AddNode:": cuda.HostCopyParams(large, small),
+	} {
+		_, err := g.AddNode(p)
+		t.Is(err, cuda.ErrInvalidValue)
+		t.Contains(err, want)
+	}
+	if nodes, err := g.Nodes(); err != nil || len(nodes) != 0 {
+		t.Errorf("%d nodes, %v, after nothing but refusals", len(nodes), err)
 	}
 }
 

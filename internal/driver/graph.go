@@ -64,7 +64,8 @@ type NodeParams struct {
 	Launch *Launch      // NodeKernel
 	Copy   *Memcpy3D    // NodeMemcpy
 	Memset *Memset      // NodeMemset
-	Data   uint64       // NodeHost: what Upcalls.HostFunc is called with
+	Entry  uintptr      // NodeHost: a compiled function that is called with Data; 0: Upcalls.HostFunc is
+	Data   uint64       // NodeHost
 	Mode   uint32       // NodeHost: the sync mode; drivers before CUDA 13.2 ignore it
 	Child  Graph        // NodeGraph
 	Event  Event        // NodeEventRecord, NodeWaitEvent
