@@ -134,25 +134,33 @@ func (st *staging) queueUp(s *Stream, l *lease, job *stagedCopy, move deviceSide
 	return st.tell(s, l, ops)
 }
 
-// queueDown queues a copy to the host.
+// queueDown queues a copy to the host. What a chunk waits for is queued with the end of the one before, unless it waits for that one.
 func (st *staging) queueDown(s *Stream, l *lease, job *stagedCopy, move deviceSide) (r driver.Result) {
 	total, first := job.host.bytes(), l.pair.next
 	ops := l.waitsEmptied(first, nil)
 	for off := uintptr(0); off < total; {
-		c := st.nextChunk(l, job, off)
-		g := l.pair.next
 		if r = st.tell(s, l, ops); r != driver.Success {
 			return r
 		}
+		c := st.nextChunk(l, job, off)
 		if r = move(l.slots[c.slot], off, c.n); r != driver.Success {
 			return r
 		}
-		if r = st.tell(s, l, []driver.MemOp{l.done(g)}); r != driver.Success {
+		off += c.n
+		g := l.pair.next
+		end, next := []driver.MemOp{l.done(g)}, []driver.MemOp(nil)
+		switch {
+		case off == total:
+		case len(l.slots) > 1:
+			end = l.waitsEmptied(g+1, end)
+		default:
+			next = l.waitsEmptied(g+1, nil)
+		}
+		if r = st.tell(s, l, end); r != driver.Success {
 			return r
 		}
 		st.add(l, c)
-		off += c.n
-		ops = l.waitsEmptied(g+1, nil)
+		ops = next
 	}
 	return st.tell(s, l, l.waitsAll(first, l.pair.next-1, nil))
 }
