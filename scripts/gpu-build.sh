@@ -4,7 +4,7 @@
 #   scripts/gpu-build.sh [folder]     on a machine with Go and a C compiler, of the GPU machine's architecture
 #   <folder>/run.sh [results]         on the machine with the GPU, after copying the folder there
 #
-# The bundle holds the conformance suite, the benchmark and the example in two builds, with cgo and without, and the sources
+# The bundle holds the conformance suite, the benchmark, the command and the example in two builds, with cgo and without, and the sources
 # of the C++ floor, compiled there if nvcc is found, and of the kernels, for src/scripts/ptx.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,6 +15,7 @@ for build in cgo purego; do
   export CGO_ENABLED=$([ $build = cgo ] && echo 1 || echo 0)
   go test -c -ldflags='-s -w' -o "$out/conformance.$build" ./libcuda
   go build -ldflags='-s -w' -o "$out/bench.$build" ./internal/bench
+  go build -ldflags='-s -w' -o "$out/hostlaunch.$build" ./cmd/hostlaunch
   go build -ldflags='-s -w' -o "$out/01-hostlaunch.$build" ./examples/01-hostlaunch
 done
 cp internal/bench/floor/floor.cpp internal/bench/peers/copies.py internal/testkernels/kernels.ptx "$out/"

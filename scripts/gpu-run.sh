@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Runs the bundle that scripts/gpu-build.sh made, on a machine with an NVIDIA GPU; no Go is needed.
 #
-#   ./run.sh [folder for results] [what...]      what: example conformance seam model bench; all of them, unless told otherwise
+#   ./run.sh [folder for results] [what...]      what: example tool conformance seam model bench; all of them, unless told otherwise
 #
 # BUILDS are the builds to run (cgo purego, unless set), and LIMIT is the time that the conformance suite may take in each build (150s, unless set).
-# ONLY is a regular expression that selects measurements of the benchmark by name.
+# LARGEST is the largest copy that the command measures, in MiB. ONLY is a regular expression that selects measurements of the benchmark by name.
 # HOSTLAUNCH_REQUIRE_GPU says how many GPUs there must be (1, unless set): what would be skipped for want of one fails.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=$(mkdir -p "${1:-$here/results}" && cd "${1:-$here/results}" && pwd)
 shift || true
-what=${*:-example conformance seam model bench}
+what=${*:-example tool conformance seam model bench}
 cd "$here"
 export HOSTLAUNCH_REQUIRE_GPU=${HOSTLAUNCH_REQUIRE_GPU:-1}
 failed=0
@@ -20,6 +20,19 @@ example() { # the same proof from both drivers
     HOSTLAUNCH_DRIVER=$driver "./01-hostlaunch.$1" | tee "$results/example.$driver.$1.txt" || failed=1
   done
   cmp <(tail -n +2 "$results/example.nvidia.$1.txt") <(tail -n +2 "$results/example.software.$1.txt") || failed=1
+}
+
+tool() { # what a person meets first
+  "./hostlaunch.$1" doctor | tee "$results/doctor.$1.txt" || failed=1
+  "./hostlaunch.$1" demo >"$results/demo.$1.txt" 2>&1 || failed=1
+  tail -n 20 "$results/demo.$1.txt"
+  local floor=()
+  compiled && floor=(--floor ./floor)
+  "./hostlaunch.$1" bench "${floor[@]}" --largest "${LARGEST:-1024}" --plots "$results/plots.$1,png" --json >"$results/figures.$1.json" || failed=1
+}
+
+compiled() { # the C++ program is, or can be
+  [ -x floor ] || { type nvcc >/dev/null 2>&1 && nvcc -O3 -o floor floor.cpp -lcuda; }
 }
 
 conformance() {
@@ -41,7 +54,7 @@ model() { # random programs against the models of stream order and of tasks, and
 
 bench() {
   local floor=()
-  if command -v nvcc >/dev/null && { [ -x floor ] || nvcc -O3 -o floor floor.cpp -lcuda; }; then
+  if compiled; then
     floor=(-floor ./floor -ptx kernels.ptx)
   else
     echo "no nvcc: without the C++ floor"
