@@ -134,7 +134,7 @@ func (sp *spinner) add(k laneKey, f spinFunc) (spinSignal, driver.Result) {
 
 // wake has enough goroutines look. mu is held.
 func (sp *spinner) wake(d *Driver) {
-	for sp.spinning < sp.pending && (sp.spinning == 0 || sp.spinning < spinners && runtime.GOMAXPROCS(0) >= 2*spinners) {
+	for sp.wanted() {
 		sp.spinning++
 		d.reports.add()
 		go func() {
@@ -142,6 +142,11 @@ func (sp *spinner) wake(d *Driver) {
 			sp.run(d)
 		}()
 	}
+}
+
+// wanted reports whether one more goroutine should look. mu is held.
+func (sp *spinner) wanted() bool {
+	return sp.spinning < sp.pending && (sp.spinning == 0 || sp.spinning < spinners && runtime.GOMAXPROCS(0) >= 2*spinners)
 }
 
 // remove takes back a function that was not queued.
@@ -184,7 +189,7 @@ func (sp *spinner) run(d *Driver) {
 		}
 		d.runSpun(f)
 		sp.mu.Lock()
-		more := sp.spinning == 0 || sp.spinning < sp.pending && sp.spinning < spinners
+		more := sp.spinning == 0 || sp.wanted() // for the next function often comes soon
 		if more {
 			sp.spinning++
 		}
