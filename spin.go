@@ -174,6 +174,7 @@ func (sp *spinner) fail(c *Context) {
 	for k, l := range sp.lanes {
 		if k.ctx == c {
 			sp.less(len(l.funcs))
+			clear(l.funcs) // for who looks at l still
 			delete(sp.lanes, k)
 			sp.version.Add(1)
 		}
