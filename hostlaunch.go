@@ -149,22 +149,30 @@ func newHostOptions(op string, opts []HostOption) (*hostOptions, error) {
 	return o, nil
 }
 
-// launchHost puts the function in the table and hands the driver its handle.
-func (c *Context) launchHost(op string, s driver.Stream, fn hostfn.Func) error {
-	d := c.drv
-	h := d.funcs.Add(fn)
+// addFunc puts a function that is about to be queued in the table.
+func (c *Context) addFunc(op string, fn hostfn.Func) (hostfn.Handle, error) {
+	h := c.drv.funcs.Add(fn)
 	if h == 0 {
 		if r := c.lost(); r != driver.Success {
-			return c.lostError(op, r)
+			return 0, c.lostError(op, r)
 		}
-		return failf(op, ErrOutOfMemory, "16 million host functions are waiting; wait for some")
+		return 0, failf(op, ErrOutOfMemory, "16 million host functions are waiting; wait for some")
 	}
-	d.watch()
+	c.drv.watch()
+	return h, nil
+}
+
+// launchHost puts the function in the table and hands the driver its handle.
+func (c *Context) launchHost(op string, s driver.Stream, fn hostfn.Func) error {
+	h, err := c.addFunc(op, fn)
+	if err != nil {
+		return err
+	}
 	r := c.launch(s, h, fn)
 	if r == driver.Success {
 		return nil
 	}
-	if _, mine := d.funcs.Take(h); !mine {
+	if _, mine := c.drv.funcs.Take(h); !mine {
 		return nil // swept meanwhile: it has been resolved, so it counts as queued
 	}
 	return c.resultf(op, r, "the driver refused the host function; it will not run")

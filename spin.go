@@ -71,11 +71,10 @@ func (c *Context) spinLaunch(op string, s *Stream, fn hostfn.Func) error {
 // spinHold queues fn on s for the spinner: s is held from where it tells of fn until held is released.
 func (c *Context) spinHold(op string, s *Stream, held heldRound, fn hostfn.Func) error {
 	d := c.drv
-	h := d.funcs.Add(fn)
-	if h == 0 {
-		return c.lostError(op, c.lost())
+	h, err := c.addFunc(op, fn)
+	if err != nil {
+		return err
 	}
-	d.watch()
 	signal, r := d.spin.add(s.lane(), spinFunc{c, h, held})
 	if r == driver.Success {
 		r = held.signalAndHold(c, s.raw, signal)

@@ -1,10 +1,23 @@
 package cuda
 
 import (
+	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"unsafe"
+
+	"github.com/hostlaunch/cuda/internal/driver"
 )
+
+// spinless is a driver without a mode Spin of its own.
+type spinless struct{ refusing }
+
+func (*spinless) EmulateSpin() bool { return true }
+func (*spinless) MemHostAlloc(_ driver.Context, n uintptr, _ uint32) (unsafe.Pointer, driver.Result) {
+	return unsafe.Pointer(unsafe.SliceData(make([]uint64, n/8))), 0
+}
+func (*spinless) MemFreeHost(driver.Context, unsafe.Pointer) driver.Result { return 0 }
 
 // TestSpinnerFails: what a context's failure has dropped is not found any more by who looks at its streams.
 func TestSpinnerFails(t *testing.T) {
@@ -15,6 +28,19 @@ func TestSpinnerFails(t *testing.T) {
 	l.cell.signal.Store(1) // its stream comes to the first all the same
 	if _, ok := sp.take(nil, l); ok || sp.pending != 0 || sp.spinning != 1 {
 		t.Errorf("taken: %v; %d pending, %d looking, want 0 and 1", ok, sp.pending, sp.spinning)
+	}
+}
+
+// TestSpinAddRefused: HL-16, a function that finds no place in the table is refused with the reason, in either mode.
+func TestSpinAddRefused(t *testing.T) {
+	impl := new(spinless)
+	s := refusingStream(t, &impl.refusing)
+	s.ctx.drv.drv, s.ctx.concurrent = impl, true
+	s.ctx.drv.funcs.Shut(&s.ctx.funcs)
+	for _, mode := range []HostSyncMode{Block, Spin} {
+		if err := HostLaunch(s, func() {}, SyncMode(mode)); !errors.Is(err, ErrOutOfMemory) {
+			t.Errorf("mode %d: %v", mode, err)
+		}
 	}
 }
 
