@@ -143,7 +143,7 @@ func (b *tasks) begin(t *Task) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.lanes[t.lane]; l != nil && l.stopped != nil {
-		return &LostError{Name: t.name, Site: siteName(t.site), Err: stoppedError("Go", l.stopped)}
+		return t.neverRan(stoppedError("Go", l.stopped))
 	}
 	b.run(t, id)
 	return nil
