@@ -96,14 +96,22 @@ func (s *Stream) recordLater(op string, e *Event) error {
 		return err
 	}
 	m.refs.Add(1)
-	it := &later{op: op, uses: []*resource{e.res}, then: m.release, call: func() driver.Result {
+	before, made := e.recorded.Load(), false
+	call := func() driver.Result {
 		r := s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
 		e.marks.recording.Lock()
 		defer e.marks.recording.Unlock()
 		if r == driver.Success && e.marks.latest.Load() == m {
 			r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw)
 		}
+		made = r == driver.Success
 		return r
+	}
+	it := &later{op: op, uses: []*resource{e.res}, call: call, then: func() {
+		if !made {
+			e.unrecord(m, before)
+		}
+		m.release()
 	}}
 	it.done = make(chan struct{})
 	m.rec = it
@@ -115,6 +123,16 @@ func (s *Stream) recordLater(op string, e *Event) error {
 	e.marks.recording.Unlock()
 	s.addLater(it)
 	return nil
+}
+
+// unrecord takes back what recordLater has noted: m was not recorded, and the driver's event is as it was. before is what recorded was.
+func (e *Event) unrecord(m *mark, before bool) {
+	e.marks.recording.Lock()
+	defer e.marks.recording.Unlock()
+	if e.marks.latest.Load() == m {
+		e.marks.set(nil)
+		e.recorded.Store(before)
+	}
 }
 
 // complete reports whether e's latest record, of which nothing waits in the library, is known to be done.
