@@ -107,6 +107,7 @@ func (l *heldStreams) admit() {
 	for dev, line := range l.line {
 		for len(line) > 0 && l.fits(line[0]) {
 			h := line[0]
+			line[0] = nil // the line is in the same array still
 			line = line[1:]
 			l.take(h)
 			l.turn = append(l.turn, h)

@@ -70,10 +70,12 @@ func (b *tasks) pump(d *Driver, k laneKey) {
 		b.mu.Unlock()
 		it.do(stopped)
 		b.mu.Lock()
+		l.items[0] = nil
 		l.items = l.items[1:]
 		b.active.Add(-1)
 		close(it.done)
 		wakes = append(wakes, it.wakes...)
+		it.forget()
 	}
 	l.pumped = false
 	b.tidy(k, l)
@@ -81,6 +83,11 @@ func (b *tasks) pump(d *Driver, k laneKey) {
 	for _, k := range wakes {
 		d.inBackground(func() { b.pump(d, k) })
 	}
+}
+
+// forget lets go of all that was needed to do it: an event, or the items behind it, may have it for long. mu is held.
+func (it *later) forget() {
+	it.stream, it.after, it.task, it.call, it.refused, it.then, it.uses, it.wakes = nil, nil, nil, nil, nil, nil, nil, nil
 }
 
 // tidy wakes who waits for a lane to be empty, and takes the lane off if there is no more to say of it. mu is held.

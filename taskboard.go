@@ -172,6 +172,7 @@ func (b *tasks) end(t *Task, err error) {
 		b.tidy(k, l)
 	}
 	b.list = withoutTask(b.list, t)
+	t.after = nil // who has t has not all tasks that there ever were before it
 	b.active.Add(-1)
 }
 
