@@ -48,7 +48,7 @@ type hostOptions struct {
 	parent context.Context // of a task
 	stop   bool            // a task that fails stops its stream
 	task   *Task           // what Go was given, and not HostLaunch
-	run    func() error    // a task of a graph
+	graph  *graphTask      // a task of a graph
 
 	callback func(error) // what AddCallback was given, and not HostLaunch
 	ctx      *Context    // of a callback
@@ -143,7 +143,7 @@ func newHostOptions(op string, opts []HostOption) (*hostOptions, error) {
 	if o.mode > Spin {
 		return nil, failf(op, ErrInvalidValue, "sync mode %d is unknown; use Block or Spin", o.mode)
 	}
-	if forTask := op == "Go" || op == "GraphBuilder.Task" || o.run != nil; !forTask && (o.parent != nil || o.stop) {
+	if forTask := op == "Go" || op == "GraphBuilder.Task" || o.graph != nil; !forTask && (o.parent != nil || o.stop) {
 		return nil, failf(op, ErrInvalidValue, "WithContext and StopOnError are for tasks; use Go")
 	}
 	return o, nil
@@ -249,8 +249,8 @@ func (d *Driver) callHostFunc(fn hostfn.Func, failure *error, goexit func(*Panic
 		}
 	}()
 	run := fn.Run
-	if o, _ := fn.More.(*hostOptions); o != nil && o.run != nil {
-		run = func() { *failure = o.run() }
+	if o, _ := fn.More.(*hostOptions); o != nil && o.graph != nil {
+		run = func() { *failure = o.graph.run() }
 	}
 	hostfn.Call(run, func(out hostfn.Outcome) {
 		e := panicked(fn, out)

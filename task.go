@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -39,6 +40,9 @@ type Task struct {
 	wait      *taskWait // what its goroutine waits for now
 	goroutine uintptr
 	began     time.Time
+
+	graph   *graphTask  // that it is a run of, by a launch; nil: it is Go's
+	started atomic.Bool // its stream has come to it
 }
 
 type taskState uint8
@@ -332,7 +336,10 @@ func (t *Task) withdraw() {
 }
 
 // start begins the task. It is called when its stream has come to it, where nothing may take long.
-func (t *Task) start() { go t.run() }
+func (t *Task) start() {
+	t.started.Store(true)
+	go t.run()
+}
 
 // run is the task's goroutine.
 func (t *Task) run() {

@@ -16,14 +16,16 @@ import (
 // tasks are the tasks of a Driver that have not ended, and which work is behind them. While there are none, the calls that queue
 // and wait look at active and at nothing else.
 type tasks struct {
-	active  atomic.Int32 // tasks that have not ended, what waits in the library, and streams that were stopped
+	active  atomic.Int32 // tasks that have not ended, those of launches too, what waits in the library, and streams that were stopped
 	running atomic.Int32 // tasks whose functions run
+
+	ofGraphs atomic.Bool // a graph has had a task
 
 	mu          sync.Mutex // guards what follows; never held across a driver call
 	list        []*Task    // in the order of their Go calls
 	lanes       map[laneKey]*lane
 	byGoroutine map[uintptr]*Task
-	inGraphs    []*Task // those of graphs, while they run
+	inGraphs    map[*Task]struct{} // runs of graphs' tasks: of launches that have been queued, and those in progress
 }
 
 // lane is a stream with work behind tasks.
@@ -167,13 +169,18 @@ func (b *tasks) end(t *Task, err error) {
 		b.active.Add(1)
 	}
 	t.state = taskEnded
+	b.unlink(t)
+	b.list = withoutTask(b.list, t)
+	b.active.Add(-1)
+}
+
+// unlink has nothing be behind t any more, which has ended. mu is held.
+func (b *tasks) unlink(t *Task) {
 	for k, l := range b.lanes {
 		l.withoutTask(t)
 		b.tidy(k, l)
 	}
-	b.list = withoutTask(b.list, t)
 	t.after = nil // who has t has not all tasks that there ever were before it
-	b.active.Add(-1)
 }
 
 func withoutTask(list []*Task, t *Task) []*Task {
@@ -238,6 +245,11 @@ func (b *tasks) all() []*Task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.list)
+}
+
+// everybody is all tasks that have not ended, runs of those of graphs too. mu is held.
+func (b *tasks) everybody() []*Task {
+	return slices.AppendSeq(slices.Clone(b.list), maps.Keys(b.inGraphs))
 }
 
 // fail ends the tasks of c that wait in the library: c has failed.
