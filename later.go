@@ -90,16 +90,9 @@ func (it *later) forget() {
 	it.stream, it.after, it.task, it.call, it.refused, it.then, it.uses, it.wakes = nil, nil, nil, nil, nil, nil, nil, nil
 }
 
-// tidy wakes who waits for a lane to be empty, and takes the lane off if there is no more to say of it. mu is held.
+// tidy takes a lane off if there is no more to say of it. mu is held.
 func (b *tasks) tidy(k laneKey, l *lane) {
-	if len(l.items) > 0 {
-		return
-	}
-	if l.emptied != nil {
-		close(l.emptied)
-		l.emptied = nil
-	}
-	if len(l.behind) == 0 && l.stopped == nil && !l.pumped {
+	if len(l.items) == 0 && len(l.behind) == 0 && l.stopped == nil && !l.pumped {
 		delete(b.lanes, k)
 	}
 }

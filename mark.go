@@ -86,7 +86,19 @@ func (s *Stream) recordNow(op string, e *Event) error {
 	}
 	e.pending.Store(nil)
 	e.marks.set(m)
+	e.noteRecord(s)
 	return nil
+}
+
+// waitNow has s wait for e. While tasks are about, e is not recorded anew meanwhile: what s is noted to be behind is what it waits for.
+// That is noted first, for a task that waits for s at the same time.
+func (s *Stream) waitNow(e *Event, flags uint32) driver.Result {
+	if s.ctx.drv.tasks.active.Load() > 0 {
+		e.marks.recording.Lock()
+		defer e.marks.recording.Unlock()
+	}
+	s.ctx.drv.tasks.joinNow(s, e.isBehind())
+	return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags)
 }
 
 // recordLater is the recording of e behind what waits in the library for s.
@@ -115,9 +127,9 @@ func (s *Stream) recordLater(op string, e *Event) error {
 	}}
 	it.done = make(chan struct{})
 	m.rec = it
-	e.noteRecord(s)
 	e.captured.Store(nil)
 	e.marks.recording.Lock()
+	e.noteRecord(s)
 	e.pending.Store(it)
 	e.marks.set(m)
 	e.marks.recording.Unlock()
@@ -147,7 +159,10 @@ func (e *Event) complete() (done bool) {
 
 // waitLater is a wait for e behind what waits in the library: for s, or for the stream that e is to be recorded in.
 func (s *Stream) waitLater(op string, e *Event) error {
+	e.marks.recording.Lock()
 	m := e.marks.get()
+	s.join(e) // what m is behind
+	e.marks.recording.Unlock()
 	if m == nil {
 		if e.complete() {
 			return nil
