@@ -179,6 +179,13 @@ func (b *tasks) unlink(t *Task) {
 		l.withoutTask(t)
 		b.tidy(k, l)
 	}
+	if left := slices.DeleteFunc(t.after, func(before *Task) bool { return before.state == taskEnded }); len(left) > 0 { // it has not run
+		for _, other := range b.everybody() {
+			if slices.Contains(other.after, t) {
+				other.after = slices.Concat(other.after, left)
+			}
+		}
+	}
 	t.after = nil // who has t has not all tasks that there ever were before it
 }
 

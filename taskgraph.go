@@ -141,7 +141,7 @@ func (b *tasks) expect(x *execState, s *Stream, runs []*Task) {
 	after := slices.Collect(maps.Keys(l.behind))
 	clear(l.behind)
 	for _, t := range runs {
-		t.after = after
+		t.after = slices.Clone(after)
 		l.behind[t] = struct{}{}
 		if t.graph.due == nil {
 			t.graph.due = map[*execState][]*Task{}
