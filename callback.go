@@ -94,7 +94,7 @@ func (c *Context) failCallbacks(r driver.Result) {
 		returned := make(chan struct{})
 		d.report("AddCallback", fn, func() {
 			defer close(returned)
-			d.callBack(fn, r, func(e *PanicError) { e.Value = ErrGoexit })
+			d.callBack(fn, r, containedGoexit)
 		})
 		<-returned
 	}

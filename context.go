@@ -125,6 +125,14 @@ func (c *Context) fail(r driver.Result) {
 	}()
 }
 
+// drain gives back what the library has of the driver's in c for its own use. Nothing of it is in use any more, and c is about to go.
+func (c *Context) drain() {
+	c.stagings.close()
+	c.events.drain(c)
+	c.streams.drain(c)
+	c.cells.drain(c)
+}
+
 // neverRan is the end of a function that why kept from running.
 func neverRan(fn hostfn.Func, why error) *LostError {
 	return &LostError{Name: funcName(fn), Site: siteName(fn.Site), Err: why}

@@ -49,16 +49,20 @@ func (b *tasks) mayWait(op, what string, list, queued []*Task) (end func(), err 
 // some time. It returns those that never do. mu is held.
 func (b *tasks) stuck() map[*Task]bool {
 	p := play{left: map[*Task]bool{}, waits: map[*Task]bool{}, lanes: map[laneKey]int{}, devices: map[driver.Device]int{}}
-	for _, t := range b.list {
+	list := b.everybody()
+	for _, t := range list {
 		p.left[t] = true
-		if t.state == taskWaits {
+		switch {
+		case t.state == taskWaits:
 			p.waits[t] = true
 			p.most = int(t.drv.held.most.Load())
-		} else {
+		case t.graph != nil && t.state == taskRuns:
+			p.inGraphs = append(p.inGraphs, t)
+		default:
 			p.hold(t)
 		}
 	}
-	for p.round(b.list) {
+	for p.round(list) {
 	}
 	return p.left
 }
@@ -69,9 +73,13 @@ type play struct {
 	lanes       map[laneKey]int
 	devices     map[driver.Device]int // streams held
 	most        int
+	inGraphs    []*Task // those of graphs that run
 }
 
 func (p *play) hold(t *Task) {
+	if t.graph != nil {
+		return // nor does the library hold its stream
+	}
 	if p.lanes[t.lane]++; p.lanes[t.lane] == 1 {
 		p.devices[t.hold.device()]++
 	}
@@ -93,23 +101,36 @@ func (p *play) round(list []*Task) (moved bool) {
 			moved = true
 		case p.ends(t):
 			delete(p.left, t)
-			if p.lanes[t.lane]--; p.lanes[t.lane] == 0 {
-				p.devices[dev]--
-			}
+			p.letGo(t)
 			moved = true
 		}
 	}
 	return moved
 }
 
+func (p *play) letGo(t *Task) {
+	if t.graph != nil {
+		return
+	}
+	if p.lanes[t.lane]--; p.lanes[t.lane] == 0 {
+		p.devices[t.hold.device()]--
+	}
+}
+
 // ends reports whether nothing keeps t from beginning and ending.
 func (p *play) ends(t *Task) bool {
 	isLeft := func(other *Task) bool { return p.left[other] }
-	if slices.ContainsFunc(t.after, isLeft) {
+	if slices.ContainsFunc(t.after, isLeft) || slices.ContainsFunc(p.inGraphs, func(other *Task) bool { return p.left[other] && t.mustWaitFor(other) }) {
 		return false
 	}
 	w := t.wait
 	return w == nil || !slices.ContainsFunc(w.tasks, isLeft) && !slices.ContainsFunc(w.queued, func(other *Task) bool { return p.waits[other] })
+}
+
+// mustWaitFor reports whether t cannot begin before running, a task of a graph, has ended: both are host functions of one context, of
+// which the driver runs one at a time.
+func (t *Task) mustWaitFor(running *Task) bool {
+	return t != running && t.state != taskRuns && !t.started.Load() && t.lane.ctx == running.lane.ctx && t.opts.mode == Block && running.opts.mode == Block
 }
 
 // explain says who waits for whom, from t on. mu is held.
@@ -118,7 +139,7 @@ func (b *tasks) explain(t *Task, left map[*Task]bool) string {
 	seen := map[*Task]bool{}
 	for !seen[t] {
 		seen[t] = true
-		text, next := t.waitsFor(b.list, left)
+		text, next := t.waitsFor(b.everybody(), left)
 		parts = append(parts, text)
 		if next == nil {
 			break
@@ -152,8 +173,13 @@ func (t *Task) waitsFor(list []*Task, left map[*Task]bool) (string, *Task) {
 	if next := find(t.after); next != nil {
 		return about + ", is queued behind " + next.describe(), next
 	}
+	if i := slices.IndexFunc(list, func(other *Task) bool {
+		return left[other] && other.graph != nil && other.state == taskRuns && t.mustWaitFor(other)
+	}); i >= 0 {
+		return about + ", cannot begin before " + list[i].describe() + ", which is a graph's and so keeps the thread that runs host functions", list[i]
+	}
 	for _, other := range list {
-		if left[other] && other != t && other.state != taskWaits && other.hold.device() == t.hold.device() {
+		if left[other] && other != t && other.graph == nil && other.state != taskWaits && other.hold.device() == t.hold.device() {
 			return fmt.Sprintf("%s, waits in the library, since %d streams are held (MaxHeldStreams), one of them by %s", about, t.drv.held.most.Load(), other.describe()), other
 		}
 	}

@@ -260,10 +260,9 @@ func (d *Driver) finishQuiet() {
 	<-d.resources.left.idle()
 	<-d.notices.idle() // a Wait that its context ended has its event there still
 	for _, c := range d.allContexts() {
-		c.stagings.close()
-		c.events.drain(c)
-		c.streams.drain(c)
-		c.cells.drain(c)
+		c.drain()
+	}
+	for _, c := range d.allContexts() { // now, for green ones are parts of others
 		c.release()
 	}
 	d.natives.discard()

@@ -310,15 +310,14 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 		if err := s.recordNow(op, e); err != nil {
 			return err
 		}
-	} else if r := s.driver().EventRecordWithFlags(s.ctx.raw, e.raw, s.raw, flags); r != driver.Success {
+		e.captured.Store(c)
+		return nil
+	}
+	if r := s.driver().EventRecordWithFlags(s.ctx.raw, e.raw, s.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
 	}
 	e.noteRecord(s)
-	if flags != 0 {
-		c.keep(e.res)
-		return nil
-	}
-	e.captured.Store(c)
+	c.keep(e.res)
 	return nil
 }
 
@@ -351,14 +350,12 @@ func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 				return err
 			}
 		} else if s.waitsTurn() || e.recordPending() {
-			s.join(e)
 			return s.waitLater(op, e)
 		}
 	}
-	if r := s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags); r != driver.Success {
+	if r := s.waitNow(e, flags); r != driver.Success {
 		return s.ctx.result(op, r)
 	}
-	s.join(e)
 	switch c := e.captured.Load(); {
 	case flags != 0:
 		s.capture().keep(e.res)
@@ -398,10 +395,10 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 	if err := other.ctx.result(op, s.driver().EventRecord(other.ctx.raw, raw, other.raw)); err != nil {
 		return err
 	}
+	s.ctx.drv.tasks.joinNow(s, s.ctx.drv.tasks.behindStream(other)) // first: a task that waits for s meanwhile must know of it
 	if err := s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)); err != nil {
 		return err
 	}
-	s.ctx.drv.tasks.joinStream(s, s.ctx.drv.tasks.behindStream(other))
 	if c := other.capture(); c != nil { // which s belongs to now
 		c.join(s)
 	}

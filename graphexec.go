@@ -190,11 +190,13 @@ func (x *GraphExec) Launch(s *Stream) error {
 // launch has every host function expect a run before the driver can begin one.
 func (x *GraphExec) launch(op string, s *Stream) error {
 	funcs, d := &x.ctx.drv.funcs, s.driver()
+	runs := x.expectTasks(s)
 	for i, h := range x.state.hosts {
 		if !funcs.Expect(h) {
 			if x.unexpect(i) {
 				return nil
 			}
+			x.takeBack(runs)
 			return x.ctx.lostError(op, x.ctx.lost())
 		}
 	}
@@ -202,6 +204,7 @@ func (x *GraphExec) launch(op string, s *Stream) error {
 		if x.unexpect(len(x.state.hosts)) {
 			return nil
 		}
+		x.takeBack(runs)
 		return x.ctx.resultf(op, r, "%s", launchReason(r))
 	}
 	x.state.launched(s)

@@ -134,7 +134,7 @@ func (c *Context) greenContext(op string, raw driver.GreenContext) (*GreenContex
 	}
 	own := c.adopt(as)
 	res := newResource(c, "GreenContext", 0, func() driver.Result {
-		own.events.drain(own)
+		own.drain()
 		c.drv.forget(own)
 		return drv.GreenCtxDestroy(raw)
 	})

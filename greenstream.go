@@ -51,7 +51,7 @@ func (g *GreenContext) outlived(free func() driver.Result) func() driver.Result 
 	if held == nil {
 		return free
 	}
-	held.refs.Add(1) // not acquire: the caller has a reference, so g is there even if it has been closed meanwhile
+	held.retain()
 	return func() driver.Result {
 		defer held.release()
 		return free()

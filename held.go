@@ -81,11 +81,25 @@ func (l *heldStreams) end(h *hold) {
 	if l.lanes[h.lane]--; l.lanes[h.lane] == 0 {
 		delete(l.lanes, h.lane)
 		l.devices[h.device()]--
-		if l.n.Add(-1) == 0 && len(l.later) > 0 {
-			l.beQuiet()
-		}
+		l.less()
 	}
 	l.admit()
+}
+
+// less counts a stream that is not held any more. mu is held.
+func (l *heldStreams) less() {
+	if l.n.Add(-1) == 0 && len(l.later) > 0 {
+		l.beQuiet()
+	}
+}
+
+// beginUncounted is the beginning of a hold that nobody bounds: the driver holds a stream by itself, or soon will.
+func (l *heldStreams) beginUncounted() { l.n.Add(1) }
+
+func (l *heldStreams) endUncounted() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.less()
 }
 
 // leave takes h out of the line. It reports false if h has room already.
@@ -107,6 +121,7 @@ func (l *heldStreams) admit() {
 	for dev, line := range l.line {
 		for len(line) > 0 && l.fits(line[0]) {
 			h := line[0]
+			line[0] = nil // the line is in the same array still
 			line = line[1:]
 			l.take(h)
 			l.turn = append(l.turn, h)

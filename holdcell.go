@@ -40,7 +40,7 @@ type heldRound struct {
 
 // holder is the context whose cells are used for c.
 func (c *Context) holder() *Context {
-	if dev := c.drv.opened(c.ordinal); c.own && dev != nil {
+	if dev := c.drv.opened(c.ordinal); (c.own || c.green != nil) && dev != nil {
 		return dev.Context
 	}
 	return c

@@ -48,7 +48,7 @@ type hostOptions struct {
 	parent context.Context // of a task
 	stop   bool            // a task that fails stops its stream
 	task   *Task           // what Go was given, and not HostLaunch
-	run    func() error    // a task of a graph
+	graph  *graphTask      // a task of a graph
 
 	callback func(error) // what AddCallback was given, and not HostLaunch
 	ctx      *Context    // of a callback
@@ -143,28 +143,36 @@ func newHostOptions(op string, opts []HostOption) (*hostOptions, error) {
 	if o.mode > Spin {
 		return nil, failf(op, ErrInvalidValue, "sync mode %d is unknown; use Block or Spin", o.mode)
 	}
-	if forTask := op == "Go" || op == "GraphBuilder.Task" || o.run != nil; !forTask && (o.parent != nil || o.stop) {
+	if forTask := op == "Go" || op == "GraphBuilder.Task" || o.graph != nil; !forTask && (o.parent != nil || o.stop) {
 		return nil, failf(op, ErrInvalidValue, "WithContext and StopOnError are for tasks; use Go")
 	}
 	return o, nil
 }
 
-// launchHost puts the function in the table and hands the driver its handle.
-func (c *Context) launchHost(op string, s driver.Stream, fn hostfn.Func) error {
-	d := c.drv
-	h := d.funcs.Add(fn)
+// addFunc puts a function that is about to be queued in the table.
+func (c *Context) addFunc(op string, fn hostfn.Func) (hostfn.Handle, error) {
+	h := c.drv.funcs.Add(fn)
 	if h == 0 {
 		if r := c.lost(); r != driver.Success {
-			return c.lostError(op, r)
+			return 0, c.lostError(op, r)
 		}
-		return failf(op, ErrOutOfMemory, "16 million host functions are waiting; wait for some")
+		return 0, failf(op, ErrOutOfMemory, "16 million host functions are waiting; wait for some")
 	}
-	d.watch()
+	c.drv.watch()
+	return h, nil
+}
+
+// launchHost puts the function in the table and hands the driver its handle.
+func (c *Context) launchHost(op string, s driver.Stream, fn hostfn.Func) error {
+	h, err := c.addFunc(op, fn)
+	if err != nil {
+		return err
+	}
 	r := c.launch(s, h, fn)
 	if r == driver.Success {
 		return nil
 	}
-	if _, mine := d.funcs.Take(h); !mine {
+	if _, mine := c.drv.funcs.Take(h); !mine {
 		return nil // swept meanwhile: it has been resolved, so it counts as queued
 	}
 	return c.resultf(op, r, "the driver refused the host function; it will not run")
@@ -241,8 +249,8 @@ func (d *Driver) callHostFunc(fn hostfn.Func, failure *error, goexit func(*Panic
 		}
 	}()
 	run := fn.Run
-	if o, _ := fn.More.(*hostOptions); o != nil && o.run != nil {
-		run = func() { *failure = o.run() }
+	if o, _ := fn.More.(*hostOptions); o != nil && o.graph != nil {
+		run = func() { *failure = o.graph.run() }
 	}
 	hostfn.Call(run, func(out hostfn.Outcome) {
 		e := panicked(fn, out)

@@ -70,10 +70,12 @@ func (b *tasks) pump(d *Driver, k laneKey) {
 		b.mu.Unlock()
 		it.do(stopped)
 		b.mu.Lock()
+		l.items[0] = nil
 		l.items = l.items[1:]
 		b.active.Add(-1)
 		close(it.done)
 		wakes = append(wakes, it.wakes...)
+		it.forget()
 	}
 	l.pumped = false
 	b.tidy(k, l)
@@ -83,16 +85,14 @@ func (b *tasks) pump(d *Driver, k laneKey) {
 	}
 }
 
-// tidy wakes who waits for a lane to be empty, and takes the lane off if there is no more to say of it. mu is held.
+// forget lets go of all that was needed to do it: an event, or the items behind it, may have it for long. mu is held.
+func (it *later) forget() {
+	it.stream, it.after, it.task, it.call, it.refused, it.then, it.uses, it.wakes = nil, nil, nil, nil, nil, nil, nil, nil
+}
+
+// tidy takes a lane off if there is no more to say of it. mu is held.
 func (b *tasks) tidy(k laneKey, l *lane) {
-	if len(l.items) > 0 {
-		return
-	}
-	if l.emptied != nil {
-		close(l.emptied)
-		l.emptied = nil
-	}
-	if len(l.behind) == 0 && l.stopped == nil && !l.pumped {
+	if len(l.items) == 0 && len(l.behind) == 0 && l.stopped == nil && !l.pumped {
 		delete(b.lanes, k)
 	}
 }

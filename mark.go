@@ -86,7 +86,19 @@ func (s *Stream) recordNow(op string, e *Event) error {
 	}
 	e.pending.Store(nil)
 	e.marks.set(m)
+	e.noteRecord(s)
 	return nil
+}
+
+// waitNow has s wait for e. While tasks are about, e is not recorded anew meanwhile: what s is noted to be behind is what it waits for.
+// That is noted first, for a task that waits for s at the same time.
+func (s *Stream) waitNow(e *Event, flags uint32) driver.Result {
+	if s.ctx.drv.tasks.active.Load() > 0 {
+		e.marks.recording.Lock()
+		defer e.marks.recording.Unlock()
+	}
+	s.ctx.drv.tasks.joinNow(s, e.isBehind())
+	return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags)
 }
 
 // recordLater is the recording of e behind what waits in the library for s.
@@ -96,25 +108,43 @@ func (s *Stream) recordLater(op string, e *Event) error {
 		return err
 	}
 	m.refs.Add(1)
-	it := &later{op: op, uses: []*resource{e.res}, then: m.release, call: func() driver.Result {
+	before, made := e.recorded.Load(), false
+	call := func() driver.Result {
 		r := s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
 		e.marks.recording.Lock()
 		defer e.marks.recording.Unlock()
 		if r == driver.Success && e.marks.latest.Load() == m {
 			r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw)
 		}
+		made = r == driver.Success
 		return r
+	}
+	it := &later{op: op, uses: []*resource{e.res}, call: call, then: func() {
+		if !made {
+			e.unrecord(m, before)
+		}
+		m.release()
 	}}
 	it.done = make(chan struct{})
 	m.rec = it
-	e.noteRecord(s)
 	e.captured.Store(nil)
 	e.marks.recording.Lock()
+	e.noteRecord(s)
 	e.pending.Store(it)
 	e.marks.set(m)
 	e.marks.recording.Unlock()
 	s.addLater(it)
 	return nil
+}
+
+// unrecord takes back what recordLater has noted: m was not recorded, and the driver's event is as it was. before is what recorded was.
+func (e *Event) unrecord(m *mark, before bool) {
+	e.marks.recording.Lock()
+	defer e.marks.recording.Unlock()
+	if e.marks.latest.Load() == m {
+		e.marks.set(nil)
+		e.recorded.Store(before)
+	}
 }
 
 // complete reports whether e's latest record, of which nothing waits in the library, is known to be done.
@@ -129,7 +159,10 @@ func (e *Event) complete() (done bool) {
 
 // waitLater is a wait for e behind what waits in the library: for s, or for the stream that e is to be recorded in.
 func (s *Stream) waitLater(op string, e *Event) error {
+	e.marks.recording.Lock()
 	m := e.marks.get()
+	s.join(e) // what m is behind
+	e.marks.recording.Unlock()
 	if m == nil {
 		if e.complete() {
 			return nil

@@ -174,11 +174,8 @@ func (c *Context) destroy(op string) error {
 	c.result(op, d.drv.CtxSynchronize(c.raw))
 	c.stagings.close()
 	c.events.settle()
-	c.events.drain(c)
-	c.streams.drain(c)
-	d.mu.Lock()
-	delete(d.contexts, c.raw)
-	d.mu.Unlock()
+	c.drain()
+	d.forget(c)
 	err := c.result(op, d.drv.CtxDestroy(c.raw))
 	if c.lost() != driver.Success {
 		return nil // there is nothing to free in a lost context

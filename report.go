@@ -21,6 +21,9 @@ func (d *Driver) resolve(fn hostfn.Func, failure error) {
 		}
 		return
 	}
+	if o != nil && o.graph != nil {
+		o.graph.over()
+	}
 	if o != nil && o.done != nil {
 		d.report("OnDone", fn, func() { o.done(failure) })
 		return

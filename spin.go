@@ -71,11 +71,10 @@ func (c *Context) spinLaunch(op string, s *Stream, fn hostfn.Func) error {
 // spinHold queues fn on s for the spinner: s is held from where it tells of fn until held is released.
 func (c *Context) spinHold(op string, s *Stream, held heldRound, fn hostfn.Func) error {
 	d := c.drv
-	h := d.funcs.Add(fn)
-	if h == 0 {
-		return c.lostError(op, c.lost())
+	h, err := c.addFunc(op, fn)
+	if err != nil {
+		return err
 	}
-	d.watch()
 	signal, r := d.spin.add(s.lane(), spinFunc{c, h, held})
 	if r == driver.Success {
 		r = held.signalAndHold(c, s.raw, signal)
@@ -134,7 +133,7 @@ func (sp *spinner) add(k laneKey, f spinFunc) (spinSignal, driver.Result) {
 
 // wake has enough goroutines look. mu is held.
 func (sp *spinner) wake(d *Driver) {
-	for sp.spinning < sp.pending && (sp.spinning == 0 || sp.spinning < spinners && runtime.GOMAXPROCS(0) >= 2*spinners) {
+	for sp.wanted() {
 		sp.spinning++
 		d.reports.add()
 		go func() {
@@ -142,6 +141,11 @@ func (sp *spinner) wake(d *Driver) {
 			sp.run(d)
 		}()
 	}
+}
+
+// wanted reports whether one more goroutine should look. mu is held.
+func (sp *spinner) wanted() bool {
+	return sp.spinning < sp.pending && (sp.spinning == 0 || sp.spinning < spinners && runtime.GOMAXPROCS(0) >= 2*spinners)
 }
 
 // remove takes back a function that was not queued.
@@ -169,6 +173,7 @@ func (sp *spinner) fail(c *Context) {
 	for k, l := range sp.lanes {
 		if k.ctx == c {
 			sp.less(len(l.funcs))
+			clear(l.funcs) // for who looks at l still
 			delete(sp.lanes, k)
 			sp.version.Add(1)
 		}
@@ -184,7 +189,7 @@ func (sp *spinner) run(d *Driver) {
 		}
 		d.runSpun(f)
 		sp.mu.Lock()
-		more := sp.spinning == 0 || sp.spinning < sp.pending && sp.spinning < spinners
+		more := sp.spinning == 0 || sp.wanted() // for the next function often comes soon
 		if more {
 			sp.spinning++
 		}

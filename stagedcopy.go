@@ -52,8 +52,8 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 func (st *staging) begin(toHost bool, host rows, o *copyOptions) *stagedCopy {
 	job := &stagedCopy{st: st, toHost: toHost, host: host, o: o, done: o.progress(host.bytes()), open: 1}
 	st.calm.add()
-	if st.pool != nil {
-		st.pool.retain()
+	if k := st.keeper(); k != nil {
+		k.retain()
 	}
 	st.ctx.drv.copies.add()
 	st.ctx.copies.Add(1)
@@ -88,11 +88,19 @@ func (st *staging) end(job *stagedCopy) {
 	job.host = rows{}
 	st.ctx.copies.Add(-1)
 	d.copies.done()
-	if st.pool != nil {
-		d.retired.push(retired{st.pool, true, false})
+	if k := st.keeper(); k != nil {
+		d.retired.push(retired{k, true, false})
 		d.drainSoon()
 	}
 	st.calm.done()
+}
+
+// keeper is what has to stay open for st while a copy is in progress; nil: the context of the copies, which stays by itself.
+func (st *staging) keeper() *resource {
+	if st.pool != nil {
+		return st.pool
+	}
+	return st.ctx.green
 }
 
 // queue queues all that the device does for a copy, chunk by chunk, and hands each chunk to the workers. Whatever the device is to wait

@@ -270,16 +270,41 @@ func (s *Stream) Sync() error {
 		return s.waitsInside(op, err)
 	}
 	defer s.end()
-	done, err := s.mayWait(op)
-	if err != nil {
-		return err
-	}
-	defer done()
 	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
+	if s.ctx.drv.tasks.current() != nil && s.refuseCapturing(op) == nil {
+		return s.syncInTask(op)
+	}
 	s.helpCopies()
 	r := s.driver().StreamSynchronize(s.ctx.raw, s.raw)
 	s.ctx.drv.observe()
 	return s.ctx.result(op, r)
+}
+
+// syncInTask waits for an event, and not for s: what others queue on s after the task has been found to be free to wait is not waited
+// for.
+func (s *Stream) syncInTask(op string) error {
+	raw, waited, err := s.mayWaitBehind(op)
+	if err != nil {
+		return err
+	}
+	defer waited()
+	defer s.ctx.events.put(raw)
+	s.helpCopies()
+	r := s.driver().EventSynchronize(s.ctx.raw, raw)
+	s.ctx.drv.observe()
+	return s.ctx.result(op, r)
+}
+
+// mayWaitBehind is behind for a call that waits for the event, which first makes sure that it may. waited must be called after the wait.
+func (s *Stream) mayWaitBehind(op string) (raw driver.Event, waited func(), err error) {
+	if raw, err = s.behind(op); err != nil {
+		return 0, nil, err
+	}
+	if waited, err = s.mayWait(op); err != nil {
+		s.ctx.events.put(raw)
+		return 0, nil, err
+	}
+	return raw, waited, nil
 }
 
 // Wait waits until all work queued on s so far is done or ctx ends, whichever is first; if ctx ends, it returns an error that
@@ -305,16 +330,12 @@ func (s *Stream) Wait(ctx context.Context) error {
 			return err
 		}
 	}
-	waited, err := s.mayWait(op)
+	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
+	raw, waited, err := s.mayWaitBehind(op)
 	if err != nil {
 		return err
 	}
 	defer waited()
-	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
-	raw, err := s.behind(op)
-	if err != nil {
-		return err
-	}
 	done, err := s.ctx.notify(op, raw, func() { s.ctx.events.put(raw) })
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func (p *streamPool) take(reserve int) (raw driver.Stream, ok bool) {
 }
 
 // giveBack is the end of a stream that take gave. If work is still queued on it, it is of no use to others, and is destroyed.
-func (p *streamPool) giveBack(c *Context, raw driver.Stream, altered bool) driver.Result {
+func (p *streamPool) giveBack(c *Context, raw driver.Stream, altered bool) {
 	d := c.drv
 	idle := false
 	if !altered {
@@ -63,13 +63,12 @@ func (p *streamPool) giveBack(c *Context, raw driver.Stream, altered bool) drive
 	}
 	if idle {
 		p.put(raw)
-		return driver.Success
+		return
 	}
 	p.mu.Lock()
 	p.gone = append(p.gone, raw)
 	p.mu.Unlock()
 	d.held.whenNone(func() { p.settle(c) })
-	return driver.Success
 }
 
 // settle destroys what could not be destroyed and makes the pool whole. No stream is held.
@@ -175,7 +174,8 @@ func (c *Context) newStream(raw driver.Stream, pooled bool) *Stream {
 	destroy := func() driver.Result {
 		d.tasks.forget(c, raw)
 		if pooled {
-			return c.streams.giveBack(c, raw, altered.Load())
+			c.streams.giveBack(c, raw, altered.Load())
+			return driver.Success
 		}
 		return d.drv.StreamDestroy(c.raw, raw)
 	}

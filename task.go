@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -39,6 +40,9 @@ type Task struct {
 	wait      *taskWait // what its goroutine waits for now
 	goroutine uintptr
 	began     time.Time
+
+	graph   *graphTask  // that it is a run of, by a launch; nil: it is Go's
+	started atomic.Bool // its stream has come to it
 }
 
 type taskState uint8
@@ -229,6 +233,9 @@ func (t *Task) waiting() hostfn.Func {
 	return hostfn.Func{Run: t.start, More: t.opts, Site: t.site, Group: &t.stream.ctx.funcs, On: uintptr(t.lane.raw)}
 }
 
+// neverRan is t's end if why kept it from running.
+func (t *Task) neverRan(why error) *LostError { return neverRan(t.waiting(), why) }
+
 // submit gives t to the driver: what tells that its stream has come to it, and what holds the stream until it has ended.
 func (t *Task) submit(op string) error {
 	c := t.stream.ctx
@@ -258,11 +265,11 @@ func (t *Task) takeTurn(stopped error) {
 		return
 	}
 	if stopped != nil {
-		t.end(&LostError{Name: t.name, Site: siteName(t.site), Err: stoppedError("Go", stopped)})
+		t.end(t.neverRan(stoppedError("Go", stopped)))
 		return
 	}
 	if err := t.submit("Go"); err != nil && !b.refuse(t, err) {
-		t.end(&LostError{Name: t.name, Site: siteName(t.site), Err: err})
+		t.end(t.neverRan(err))
 	}
 	b.queued(t)
 }
@@ -315,7 +322,7 @@ func (t *Task) awaitTurn(op string) error {
 // lose ends a task that will never run, and that still waits in the library.
 func (t *Task) lose(why error) {
 	if t.drv.held.leave(&t.hold) {
-		t.end(&LostError{Name: t.name, Site: siteName(t.site), Err: why})
+		t.end(t.neverRan(why))
 	}
 }
 
@@ -329,7 +336,10 @@ func (t *Task) withdraw() {
 }
 
 // start begins the task. It is called when its stream has come to it, where nothing may take long.
-func (t *Task) start() { go t.run() }
+func (t *Task) start() {
+	t.started.Store(true)
+	go t.run()
+}
 
 // run is the task's goroutine.
 func (t *Task) run() {
@@ -354,7 +364,7 @@ func (t *Task) call(err *error) {
 	hostfn.Call(func() { *err = callTask(ctx, t.fn) }, func(out hostfn.Outcome) {
 		p := &PanicError{Name: t.name, Site: siteName(t.site), Value: out.Panic, Stack: out.Stack}
 		if out.Goexit {
-			p.Value = ErrGoexit
+			containedGoexit(p)
 		}
 		*err = p
 	})

@@ -16,14 +16,16 @@ import (
 // tasks are the tasks of a Driver that have not ended, and which work is behind them. While there are none, the calls that queue
 // and wait look at active and at nothing else.
 type tasks struct {
-	active  atomic.Int32 // tasks that have not ended, what waits in the library, and streams that were stopped
+	active  atomic.Int32 // tasks that have not ended, those of launches too, what waits in the library, and streams that were stopped
 	running atomic.Int32 // tasks whose functions run
+
+	ofGraphs atomic.Bool // a graph has had a task
 
 	mu          sync.Mutex // guards what follows; never held across a driver call
 	list        []*Task    // in the order of their Go calls
 	lanes       map[laneKey]*lane
 	byGoroutine map[uintptr]*Task
-	inGraphs    []*Task // those of graphs, while they run
+	inGraphs    map[*Task]struct{} // runs of graphs' tasks: of launches that have been queued, and those in progress
 }
 
 // lane is a stream with work behind tasks.
@@ -32,7 +34,6 @@ type lane struct {
 	behind   map[*Task]struct{} // what its latest work is behind, but for what those are behind themselves
 	items    []*later           // what waits in the library for its turn
 	pumped   bool               // somebody is at them
-	emptied  chan struct{}      // closed when there are none; nil: nobody waits
 	stopped  error              // by a task that failed
 }
 
@@ -143,7 +144,7 @@ func (b *tasks) begin(t *Task) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if l := b.lanes[t.lane]; l != nil && l.stopped != nil {
-		return &LostError{Name: t.name, Site: siteName(t.site), Err: stoppedError("Go", l.stopped)}
+		return t.neverRan(stoppedError("Go", l.stopped))
 	}
 	b.run(t, id)
 	return nil
@@ -167,12 +168,25 @@ func (b *tasks) end(t *Task, err error) {
 		b.active.Add(1)
 	}
 	t.state = taskEnded
+	b.unlink(t)
+	b.list = withoutTask(b.list, t)
+	b.active.Add(-1)
+}
+
+// unlink has nothing be behind t any more, which has ended. mu is held.
+func (b *tasks) unlink(t *Task) {
 	for k, l := range b.lanes {
 		l.withoutTask(t)
 		b.tidy(k, l)
 	}
-	b.list = withoutTask(b.list, t)
-	b.active.Add(-1)
+	if left := slices.DeleteFunc(t.after, func(before *Task) bool { return before.state == taskEnded }); len(left) > 0 { // it has not run
+		for _, other := range b.everybody() {
+			if slices.Contains(other.after, t) {
+				other.after = slices.Concat(other.after, left)
+			}
+		}
+	}
+	t.after = nil // who has t has not all tasks that there ever were before it
 }
 
 func withoutTask(list []*Task, t *Task) []*Task {
@@ -239,6 +253,11 @@ func (b *tasks) all() []*Task {
 	return slices.Clone(b.list)
 }
 
+// everybody is all tasks that have not ended, runs of those of graphs too. mu is held.
+func (b *tasks) everybody() []*Task {
+	return slices.AppendSeq(slices.Clone(b.list), maps.Keys(b.inGraphs))
+}
+
 // fail ends the tasks of c that wait in the library: c has failed.
 func (b *tasks) fail(c *Context, why error) {
 	for _, t := range b.all() {
@@ -268,33 +287,30 @@ func (b *tasks) stoppedAt(fn hostfn.Func) error {
 	return nil
 }
 
-// queueTurn is called before something is queued on s that cannot be made later: it waits while anything waits in the library for s,
-// and refuses a stream that is stopped.
+// queueTurn is called before something is queued on s that cannot be made later: it waits for what waits in the library for s now,
+// and refuses a stream that is stopped. For what others queue meanwhile it does not wait: that may be behind the caller.
 func (b *tasks) queueTurn(op string, s *Stream, ctx context.Context) error {
-	for {
-		if err := b.enter(op, s); err != nil {
-			return err
-		}
-		empty, ended, queued := b.notEmpty(s)
-		if empty == nil {
-			return nil
-		}
-		end, err := b.mayWait(op, fmt.Sprintf("stream %#x", uintptr(s.raw)), ended, queued)
-		if err != nil {
-			return err
-		}
-		place := s.ctx.drv.dog.waiters.add(op+" for its turn", 0, forTurn)
+	if err := b.enter(op, s); err != nil {
+		return err
+	}
+	items, ended, queued := b.itemsBefore(s)
+	if len(items) == 0 {
+		return nil
+	}
+	end, err := b.mayWait(op, fmt.Sprintf("stream %#x", uintptr(s.raw)), ended, queued)
+	if err != nil {
+		return err
+	}
+	defer end()
+	defer s.ctx.drv.dog.waiters.add(op+" for its turn", 0, forTurn).Store(nil)
+	for _, it := range items {
 		select {
-		case <-empty:
+		case <-it.done:
 		case <-ctx.Done():
-			err = endedError(op, ctx, "")
-		}
-		place.Store(nil)
-		end()
-		if err != nil {
-			return err
+			return endedError(op, ctx, "")
 		}
 	}
+	return b.enter(op, s)
 }
 
 // enter refuses a stream that is stopped, and has its latest work be behind what the legacy stream's rules want.
@@ -311,25 +327,20 @@ func (b *tasks) enter(op string, s *Stream) error {
 	return nil
 }
 
-// notEmpty gives what is closed when a lane that s has to wait for is empty, and the tasks that must have ended and must be queued for
-// that; nil if there is none.
-func (b *tasks) notEmpty(s *Stream) (empty <-chan struct{}, ended, queued []*Task) {
+// itemsBefore are the last items of the lanes that s has to wait for, and the tasks that must have ended and must be queued before
+// those are over.
+func (b *tasks) itemsBefore(s *Stream) (items []*later, ended, queued []*Task) {
 	k, blocking := s.lane(), s.blockingLane()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	other, o := b.busyFor(k, blocking)
-	if o == nil {
-		return nil, nil, nil
-	}
-	if o.emptied == nil {
-		o.emptied = make(chan struct{})
-	}
-	for _, it := range o.items {
-		if it.ends {
-			ended = append(ended, it.task)
+	for other, o := range b.lanes {
+		if last := len(o.items) - 1; last >= 0 && (other == k || k.orders(other, blocking && o.blocking)) {
+			items = append(items, o.items[last])
+			ended = append(ended, b.stoppersOf(slices.Collect(maps.Keys(o.behind)))...)
+			queued = append(queued, b.notQueued(other)...)
 		}
 	}
-	return o.emptied, ended, b.notQueued(other)
+	return items, ended, queued
 }
 
 // busyFor is a lane where something waits in the library that is before new work of lane k, if there is one. mu is held.
@@ -357,9 +368,14 @@ func (b *tasks) notQueued(k laneKey) []*Task {
 
 // stoppers are the tasks that must have ended before what is behind list is queued: those that may stop their streams, of list and of
 // what is before that.
-func (b *tasks) stoppers(list []*Task) (found []*Task) {
+func (b *tasks) stoppers(list []*Task) []*Task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.stoppersOf(list)
+}
+
+// stoppersOf is stoppers with mu held.
+func (b *tasks) stoppersOf(list []*Task) (found []*Task) {
 	seen := map[*Task]bool{}
 	for todo := slices.Clone(list); len(todo) > 0; {
 		t := todo[0]
@@ -381,18 +397,16 @@ func (b *tasks) behindStream(s *Stream) []*Task {
 	if b.active.Load() == 0 {
 		return nil
 	}
-	k := s.lane()
+	k, blocking := s.lane(), s.blockingLane()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	set := map[*Task]struct{}{}
 	if l := b.lanes[k]; l != nil {
 		maps.Copy(set, l.behind)
 	}
-	if k.raw == driver.StreamLegacy { // whose sync includes the work of all blocking streams
-		for other, o := range b.lanes {
-			if other.ctx == k.ctx && o.blocking {
-				maps.Copy(set, o.behind)
-			}
+	for other, o := range b.lanes { // what is queued on s now is behind those too
+		if k.orders(other, blocking && o.blocking) {
+			maps.Copy(set, o.behind)
 		}
 	}
 	return slices.Collect(maps.Keys(set))
@@ -409,6 +423,22 @@ func (b *tasks) joinStream(s *Stream, list []*Task) {
 	for _, t := range list {
 		if t.state != taskEnded {
 			b.at(k, blocking).behind[t] = struct{}{}
+		}
+	}
+}
+
+// joinNow is joinStream for work that is queued now. A task that another goroutine is about to queue may come behind it.
+func (b *tasks) joinNow(s *Stream, list []*Task) {
+	b.joinStream(s, list)
+	if len(list) == 0 || b.active.Load() == 0 {
+		return
+	}
+	k, blocking := s.lane(), s.blockingLane()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range b.list {
+		if o := b.lanes[t.lane]; !t.queued && o != nil && !slices.Contains(list, t) && (t.lane == k || k.orders(t.lane, blocking && o.blocking)) {
+			t.after = slices.Concat(t.after, list)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package cuda
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hostlaunch/cuda/internal/native"
@@ -14,8 +16,12 @@ import (
 //
 // The node is a host function that waits for the goroutine. So launches cannot be mistaken for each other, however many run at once;
 // but, other than with Go, no other host function of the context runs meanwhile, no other task of a graph, and no task of Go that has
-// not begun. fn must not wait for any of those, nor for the stream that the graph was launched on: unlike with Go, that hangs, and the
-// watchdog tells of it.
+// not begun. So fn must not wait for any of those: for a task, or for work that is behind one, that is ErrDeadlock at once, and so it is
+// for the stream that the graph was launched on (CONTRACT TK-03); for a host function it hangs, and the watchdog tells of it. Which of
+// several executables runs fn is not known if launches of them wait at the same time: then the stream of a launch may not be
+// recognized once fn has run for another.
+//
+// From a launch until its tasks have returned, what the driver might synchronise for is put off, as while a stream is held (see Go).
 //
 // Errors: as HostLaunch's on a GraphBuilder.
 //
@@ -42,40 +48,183 @@ func (b *GraphBuilder) Task(fn func(ctx context.Context) error, opts ...HostOpti
 		return failf(op, ErrInvalidValue, "StopOnError is for tasks of a stream; a graph goes on")
 	}
 	c.drv.readyForTasks(c)
-	name := o.name
-	if name == "" {
-		name = taskName(fn)
+	g := &graphTask{by: b.stream, opts: o, name: o.name, site: site, fn: fn}
+	if g.name == "" {
+		g.name = taskName(fn)
 	}
-	run := func() error {
-		return (&Task{drv: c.drv, stream: b.stream, lane: laneKey{ctx: c}, opts: o, name: name, site: site, fn: fn}).runInGraph()
-	}
-	return b.hostLaunch(func() {}, site, append(opts, func(o *hostOptions) { o.run, o.name = run, name }))
+	c.drv.tasks.ofGraphs.Store(true)
+	return b.hostLaunch(func() {}, site, append(slices.Clip(opts), func(o *hostOptions) { o.graph, o.name = g, g.name }))
 }
 
-// runInGraph runs a task of a graph on a goroutine of its own and waits for it, on the thread that the driver calls host functions on.
-func (t *Task) runInGraph() (err error) {
-	d := t.drv
-	d.held.beginUncounted()
-	defer d.held.endUncounted()
+// graphTask is a task of a graph's node, which each launch runs once.
+//
+// Which launch a run is of, the driver does not tell. An executable's launches run one after another, so it is the first of those of
+// one executable that have not run; with several executables, the first of one of them. So when a run has ended, the first of each
+// is struck off: what is left has not run for certain, though it may not be all that has not.
+type graphTask struct {
+	by   *Stream // the builder's
+	opts *hostOptions
+	name string
+	site uintptr
+	fn   func(context.Context) error
+	due  map[*execState][]*Task // runs of launches, in the order of those; guarded by tasks.mu
+}
+
+// newRun is a run of g by a launch on lane k.
+func (g *graphTask) newRun(k laneKey) *Task {
+	return &Task{
+		drv: g.by.ctx.drv, stream: g.by, lane: k, hold: hold{lane: k}, opts: g.opts, name: g.name, site: g.site, fn: g.fn, graph: g, state: taskSubmitted,
+	}
+}
+
+// run runs the task on a goroutine of its own and waits for it, on the thread that the driver calls host functions on.
+func (g *graphTask) run() (err error) {
+	b := &g.by.ctx.drv.tasks
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.tasks.beginInGraph(t)
-		defer d.tasks.leaveGraph(t)
-		d.funcs.Observe()
+		t := b.beginInGraph(g)
+		defer b.leaveGraph(t)
+		t.drv.funcs.Observe()
 		t.call(&err)
 	}()
 	<-ended
 	return err
 }
 
-// beginInGraph notes that a task of a graph runs on the calling goroutine.
-func (b *tasks) beginInGraph(t *Task) {
+// over is the end of a run of g that was expected, whether it has run or not.
+func (g *graphTask) over() {
+	d := g.by.ctx.drv
+	d.tasks.strike(g)
+	d.held.endUncounted()
+}
+
+// expectTasks notes that a launch of x on s, which is about to be queued, runs the tasks of x's graph. Either graphTask.over or takeBack
+// must follow for each run.
+func (x *GraphExec) expectTasks(s *Stream) (runs []*Task) {
+	d := x.ctx.drv
+	if !d.tasks.ofGraphs.Load() {
+		return nil
+	}
+	k := s.lane()
+	for _, h := range x.state.hosts {
+		fn, _ := d.funcs.KeptFunc(h)
+		if o, _ := fn.More.(*hostOptions); o != nil && o.graph != nil {
+			runs = append(runs, o.graph.newRun(k))
+		}
+	}
+	if len(runs) > 0 {
+		for range runs {
+			d.held.beginUncounted()
+		}
+		d.tasks.expect(x.state, s, runs)
+	}
+	return runs
+}
+
+// takeBack is the end of runs of a launch that is not queued.
+func (x *GraphExec) takeBack(runs []*Task) {
+	d := x.ctx.drv
+	d.tasks.takeBack(x.state, runs)
+	for range runs {
+		d.held.endUncounted()
+	}
+}
+
+// expect has later work of s be behind the runs of a launch of x.
+func (b *tasks) expect(x *execState, s *Stream, runs []*Task) {
+	k, blocking := s.lane(), s.blockingLane()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.at(k, blocking)
+	b.link(k, l)
+	after := slices.Collect(maps.Keys(l.behind))
+	clear(l.behind)
+	for _, t := range runs {
+		t.after = slices.Clone(after)
+		l.behind[t] = struct{}{}
+		if t.graph.due == nil {
+			t.graph.due = map[*execState][]*Task{}
+		}
+		t.graph.due[x] = append(t.graph.due[x], t)
+		b.addInGraph(t)
+	}
+}
+
+// takeBack strikes off runs of x that are there still.
+func (b *tasks) takeBack(x *execState, runs []*Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, t := range runs {
+		if i := slices.Index(t.graph.due[x], t); i >= 0 {
+			t.graph.setDue(x, slices.Delete(t.graph.due[x], i, i+1))
+			b.dropInGraph(t)
+		}
+	}
+}
+
+// strike strikes off the first run of each executable.
+func (b *tasks) strike(g *graphTask) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for x, list := range g.due {
+		t := list[0]
+		list[0] = nil
+		g.setDue(x, list[1:])
+		b.dropInGraph(t)
+	}
+}
+
+func (g *graphTask) setDue(x *execState, list []*Task) {
+	if len(list) == 0 {
+		delete(g.due, x)
+	} else {
+		g.due[x] = list
+	}
+}
+
+// addInGraph notes a run of a graph's task. mu is held.
+func (b *tasks) addInGraph(t *Task) {
+	if b.inGraphs == nil {
+		b.inGraphs = map[*Task]struct{}{}
+	}
+	b.inGraphs[t] = struct{}{}
+	b.active.Add(1)
+}
+
+// dropInGraph is the end of what addInGraph noted. mu is held.
+func (b *tasks) dropInGraph(t *Task) {
+	t.state = taskEnded
+	b.unlink(t)
+	delete(b.inGraphs, t)
+	b.active.Add(-1)
+}
+
+// beginInGraph notes that a task of a graph runs on the calling goroutine, and says which run it is taken for.
+func (b *tasks) beginInGraph(g *graphTask) *Task {
 	id := native.Goroutine()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	t := g.next()
+	if t == nil {
+		t = g.newRun(laneKey{ctx: g.by.ctx})
+		b.addInGraph(t)
+	}
 	b.run(t, id)
-	b.inGraphs = append(b.inGraphs, t)
+	return t
+}
+
+// next is the run that begins now, or one that cannot begin before that has ended; nil: it is not known. tasks.mu is held.
+func (g *graphTask) next() *Task {
+	if len(g.due) > 1 && g.opts.mode != Block { // who knows whether they run one at a time
+		return nil
+	}
+	for _, list := range g.due {
+		if list[0].state == taskSubmitted {
+			return list[0]
+		}
+	}
+	return nil
 }
 
 // leaveGraph is the end of what beginInGraph began.
@@ -83,7 +232,9 @@ func (b *tasks) leaveGraph(t *Task) {
 	b.leave(t)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.inGraphs = withoutTask(b.inGraphs, t)
+	if t.lane.raw == 0 { // no launch's
+		b.dropInGraph(t)
+	}
 }
 
 // run notes that t runs on goroutine id. mu is held.
@@ -94,15 +245,4 @@ func (b *tasks) run(t *Task, id uintptr) {
 	}
 	b.byGoroutine[id] = t
 	b.running.Add(1)
-}
-
-// beginUncounted is the beginning of a hold that nobody bounds, since the driver holds a stream by itself.
-func (l *heldStreams) beginUncounted() { l.n.Add(1) }
-
-func (l *heldStreams) endUncounted() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.n.Add(-1) == 0 && len(l.later) > 0 {
-		l.beQuiet()
-	}
 }

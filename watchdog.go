@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -122,7 +121,7 @@ func (b *tasks) runningSince() map[*Task]time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	list := map[*Task]time.Time{}
-	for _, t := range slices.Concat(b.list, b.inGraphs) {
+	for _, t := range b.everybody() {
 		if t.state == taskRuns {
 			list[t] = t.began
 		}

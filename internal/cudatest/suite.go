@@ -59,7 +59,7 @@ func Cases() []Case {
 		stagedCases, stagedManyCases, pinnedCases,
 		reportCases, borrowCases,
 		spinCases, watchdogCases,
-		taskCases, taskHoldCases, taskTurnCases, taskThreadCases, taskGraphCases,
+		taskCases, taskHoldCases, taskTurnCases, taskThreadCases, taskGraphCases, taskGraphWaitCases,
 	)
 }
 

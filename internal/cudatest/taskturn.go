@@ -19,6 +19,7 @@ var taskTurnCases = []Case{
 	{ID: "TK-07", Name: "later work of a waiting task waits", Run: waitingTaskOrders},
 	{ID: "TK-07", Name: "every kind of work behind a waiting task", Run: everythingBehindWaiting},
 	{ID: "TK-07", Name: "events behind a waiting task", Run: eventsBehindWaiting},
+	{ID: "TK-07", Name: "events behind a task that stops its stream stay as they were", Run: eventsOfStopped},
 	{ID: "TK-07", Name: "the legacy stream and a waiting task", Run: legacyAndWaiting},
 	{ID: "TK-07", Name: "calls that wait for their turn", Run: callsThatWait},
 	{ID: "TK-07", Name: "closed behind a waiting task", Run: closedBehindWaiting},
@@ -355,4 +356,31 @@ func waitForWaiting(t *T) {
 	t.deadlocked(tasks, "last", "holder")
 	t.Ends(last)
 	t.Sync(c)
+}
+
+// eventsOfStopped: a record that is not made changes nothing of its event, also for who waits for that in the library.
+func eventsOfStopped(t *T) {
+	other, stops, third := t.Stream(), t.Stream(), t.Stream()
+	e, fresh, behind := t.Event(cuda.WithTiming()), t.Event(cuda.WithTiming()), t.Event()
+	g, entered := t.TaskGate(other), t.newGate()
+	t.OK(other.Record(e))
+	mine := errors.New("mine")
+	failing := t.Task(stops, func(ctx context.Context) error { return errors.Join(entered.task(ctx), mine) }, cuda.StopOnError())
+	t.OK(stops.Record(e))
+	t.OK(stops.Record(fresh))
+	entered.Open()
+	<-failing.Done()
+	t.Eventually("the stream is stopped", func() bool { return errors.Is(stops.Record(fresh), cuda.ErrTaskFailed) })
+	_, err := fresh.Elapsed(fresh)
+	t.Is(err, cuda.ErrNotRecorded)
+	if done, err := e.Query(); done || err != nil {
+		t.Errorf("Query = %v, %v of the former record", done, err)
+	}
+	turn := t.TaskGate(third, cuda.StopOnError()) // so that the wait waits for its turn
+	t.OK(third.WaitEvent(e))
+	t.OK(third.Record(behind))
+	turn.Open()
+	t.Waits("work behind the former record", behind)
+	g.Open()
+	t.Completes("work behind the former record", behind)
 }
