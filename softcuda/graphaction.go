@@ -40,9 +40,9 @@ func (m *machine) newAction(c *context, p *driver.NodeParams) (*action, driver.R
 		call, _, r := m.newCall(c, p.Func, p.Launch)
 		return call.action(), r
 	case driver.NodeMemcpy:
-		return m.copyAction(p.Copy)
+		return m.copyAction(c.dev, p.Copy)
 	case driver.NodeMemset:
-		return m.memsetAction(p.Memset)
+		return m.memsetAction(c.dev, p.Memset)
 	case driver.NodeHost:
 		if p.Mode > mostSyncMode {
 			return nil, driver.ErrorInvalidValue
