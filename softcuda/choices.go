@@ -102,6 +102,17 @@ type costs struct {
 
 func newCosts(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
 
+// reach has the clock stand at a time, if it is not past that.
+func (c *costs) reach(at time.Time) {
+	for {
+		past := c.past.Load()
+		more := at.Sub(time.Now().Add(time.Duration(past)))
+		if more <= 0 || c.past.CompareAndSwap(past, past+int64(more)) {
+			return
+		}
+	}
+}
+
 // pass lets the time pass that o takes. Marks take none.
 func (c *costs) pass(o *op) {
 	if o.kind == opMark {

@@ -30,6 +30,7 @@ func (m *machine) queueWorkAs(typ driver.NodeType, ctx driver.Context, onto driv
 	if touches != nil {
 		o.note().touches = touches
 	}
+	m.timing.loaded(o, t.load)
 	m.enqueue(s, o)
 	return driver.Success
 }

@@ -16,6 +16,7 @@ type action struct {
 	call  *kernelCall    // of a kernel node
 	flat  bool           // of a copy or memset: one row
 	ends  [2]place       // of a copy or memset: where its memory is
+	load  load           // of a copy or memset; captured ones note it if there is a Cost
 	form  any            // of a copy or memset: the parameters, if it was not captured
 	batch []driver.MemOp // of a batch of memory operations
 	steps []*op          // what the batch does, one after another

@@ -109,7 +109,7 @@ func (m *machine) copyAction(d *device, c *driver.Memcpy3D) (*action, driver.Res
 	m.touchRows(from, false, c.SrcType == driver.MemoryHost)
 	do := func() { to.each(func(y, z uintptr) { copy(to.row(y, z), from.row(y, z)) }) }
 	t := transfer{do, load{wayOf(c.DstType == driver.MemoryHost, c.SrcType == driver.MemoryHost), c.Width * c.Height * c.Depth}}
-	return &action{kind: opWork, work: d.engines.doing(t), flat: c.Height == 1 && c.Depth == 1, ends: [2]place{a, b}, form: *c, touches: m.nodeTouches()}, driver.Success
+	return &action{kind: opWork, work: d.engines.doing(t), flat: c.Height == 1 && c.Depth == 1, ends: [2]place{a, b}, form: *c, load: t.load, touches: m.nodeTouches()}, driver.Success
 }
 
 // memsetAction makes the action of a memset node, of device d.
@@ -139,5 +139,5 @@ func (m *machine) memsetAction(d *device, s *driver.Memset) (*action, driver.Res
 		m.touchRows(b, true, false)
 	}
 	t := transfer{func() { b.each(func(y, z uintptr) { fill(b.row(y, z), element) }) }, load{onDevice, b.width * b.height}}
-	return &action{kind: opWork, work: d.engines.doing(t), flat: s.Height == 1, ends: [2]place{{driver.MemoryDevice, deviceOf(s.Dst)}}, form: *s, touches: m.nodeTouches()}, r
+	return &action{kind: opWork, work: d.engines.doing(t), flat: s.Height == 1, ends: [2]place{{driver.MemoryDevice, deviceOf(s.Dst)}}, form: *s, load: t.load, touches: m.nodeTouches()}, r
 }

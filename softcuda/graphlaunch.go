@@ -97,7 +97,7 @@ func (l *launching) spread(p *plan, s *stream, start, end *op) {
 		n := &p.nodes[i]
 		lane := lanes[n.lane]
 		if lane == nil {
-			lane = &stream{ctx: n.ctx, flags: driver.StreamNonBlocking, priority: l.priority, inner: l.inner, launcher: s}
+			lane = &stream{ctx: n.ctx, flags: driver.StreamNonBlocking, priority: l.priority, inner: l.inner, launcher: s, until: s.until}
 			lanes[n.lane] = lane
 			l.order(lane, s)
 		}
@@ -144,10 +144,11 @@ func (l *launching) first(n *execNode, lane *stream) *op {
 	if n.act.touches != nil {
 		o.note().touches = *n.act.touches
 	}
+	l.m.timing.loaded(o, n.act.load)
 	switch n.typ {
 	case driver.NodeKernel:
 		l.m.named(o, n.act.call)
-		if len(l.conds) > 0 || l.m.checker != nil {
+		if len(l.conds) > 0 || l.m.checker != nil || l.m.timing != nil {
 			o.work = n.act.call.within(l.conds, o)
 		}
 	case driver.NodeMemFree:

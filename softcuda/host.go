@@ -180,10 +180,10 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	m.observe(t.s.first.notes().clock)
 	if o := t.s.first; o.kind == opCallback {
 		m.callbackTurn(t, o.data, driver.Success)
-		t.call = m.known(o, t.call)
+		t.call = m.timing.call(o, m.known(o, t.call))
 		return true
 	}
-	if m.faults != nil || m.checker != nil {
+	if m.faults != nil || m.checker != nil || m.timing != nil {
 		m.delayedTurn(t)
 		return true
 	}
@@ -218,7 +218,7 @@ func (m *machine) delayedTurn(t *callTurn) {
 	o := t.s.first
 	t.data[0], t.n = o.data, 1
 	call := m.hostCall(o)
-	do := m.faults.operation(o, func() driver.Result { call(o.data); return driver.Success })
+	do := m.faults.operation(o, m.timing.begins(o, func() driver.Result { call(o.data); return driver.Success }))
 	t.call = m.known(o, func(uint64) { do() })
 }
 

@@ -332,7 +332,9 @@ func (d *schedule) take(c candidate) {
 func (d *schedule) advance(s *stream) {
 	o, kind := s.first, s.first.kind
 	d.trace.add(*o.notes().step)
-	d.costs.pass(o)
+	if d.m.timing == nil {
+		d.costs.pass(o)
+	}
 	if s.ctx.lost != driver.Success {
 		kind = opMark
 	}
@@ -343,7 +345,7 @@ func (d *schedule) advance(s *stream) {
 		d.m.branchAt(s)
 	case opWork:
 		d.m.checker.begins(o)
-		d.send(&errand{of: s, o: o, c: s.ctx, do: d.m.faults.operation(o, o.work)})
+		d.send(&errand{of: s, o: o, c: s.ctx, do: d.m.faults.operation(o, d.m.timing.begins(o, o.work))})
 	case opHost:
 		d.m.observe(o.notes().clock)
 		d.send(&errand{of: s, o: o, c: s.ctx, host: true, do: d.hostFunction(o)})
@@ -364,18 +366,18 @@ func (d *schedule) finished(s *stream) {
 
 func (d *schedule) hostFunction(o *op) func() driver.Result {
 	call := d.m.known(o, d.m.hostCall(o))
-	return d.m.faults.operation(o, func() driver.Result {
+	return d.m.faults.operation(o, d.m.timing.begins(o, func() driver.Result {
 		callHost(call, o.data)
 		return driver.Success
-	})
+	}))
 }
 
 func (d *schedule) callback(o *op, data uint64, r driver.Result) func() driver.Result {
 	call := d.m.known(o, func(data uint64) { d.m.up.Callback(data, r) })
-	return func() driver.Result {
+	return d.m.timing.begins(o, func() driver.Result {
 		callHost(call, data)
 		return driver.Success
-	}
+	})
 }
 
 // send has a goroutine do e, and waits for it a while.
