@@ -23,15 +23,20 @@ type tick struct{ work, host uint64 }
 // clock says what has gone before, by stream.
 type clock map[*stream]tick
 
-// join adds what is in b, and reports whether that was more device work.
-func (c clock) join(b clock) (more bool) {
+// join adds what is in b, and reports whether that was more device work, and whether it was anything.
+func (c clock) join(b clock) (work, more bool) {
 	for s, t := range b {
 		have := c[s]
-		more = more || t.work > have.work
-		c[s] = tick{max(have.work, t.work), max(have.host, t.host)}
+		if !within(t, have) {
+			work, more = work || t.work > have.work, true
+			c[s] = tick{max(have.work, t.work), max(have.host, t.host)}
+		}
 	}
-	return more
+	return work, more
 }
+
+// within reports whether a is no more than t.
+func within(a, t tick) bool { return a.work <= t.work && a.host <= t.host }
 
 // history is what is known of a stream on a device whose activity is tracked.
 type history struct {
@@ -40,6 +45,9 @@ type history struct {
 	seen  uint64
 	fresh bool   // a host function queued now would be ordered behind device work that the one before it is not
 	held  []hold // device work that the host has not seen, by what holds it
+
+	snapshot    clock    // clock, but for the stream itself, for the checker; nil if that has changed
+	work, hosts []*actor // what the program has not seen, for the checker
 }
 
 // few is how many streams are not worth looking for those that have settled.
@@ -47,7 +55,11 @@ const few = 16
 
 // join has the end of the stream be ordered behind c.
 func (h *history) join(c clock) {
-	h.fresh = h.clock.join(c) || h.fresh
+	work, more := h.clock.join(c)
+	h.fresh = h.fresh || work
+	if more {
+		h.snapshot = nil
+	}
 	if len(h.clock) > max(h.most, few) {
 		h.clock.forget()
 		h.most = 2 * len(h.clock)
@@ -67,6 +79,9 @@ type hold struct {
 
 // track counts o, which is about to be queued on s. mu is held.
 func (m *machine) track(s *stream, o *op) {
+	if s.inner {
+		m.checker.comesInside(s.inside, o)
+	}
 	if !m.tracked || s.inner {
 		return
 	}
@@ -180,7 +195,7 @@ func (m *machine) observe(c clock) {
 	for s, t := range c {
 		h := s.history
 		h.seen = max(h.seen, t.work)
-		m.checker.saw(s, tick{work: h.seen})
+		m.checker.saw(s, h.seen)
 		for len(h.held) > 1 && h.held[1].first <= h.seen+1 {
 			h.held = h.held[1:]
 		}

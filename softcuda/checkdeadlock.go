@@ -48,7 +48,7 @@ func (k *checker) writers(o *op) (list []*op) {
 // stuckBehind is one of stuck that o is ordered behind, or nil.
 func (k *checker) stuckBehind(o *op, stuck map[*op]bool) *op {
 	for _, s := range k.sorted(slices.Collect(maps.Keys(stuck))) {
-		if behind(k.live[o].clock, k.live[s]) {
+		if k.live[o].follows(k.live[s]) {
 			return s
 		}
 	}
@@ -58,7 +58,7 @@ func (k *checker) stuckBehind(o *op, stuck map[*op]bool) *op {
 // deadlock reports a cycle of waits, if there is one. It is asked when the program waits: until then it may queue what ends it.
 // mu is held.
 func (k *checker) deadlock() {
-	if k == nil || len(k.flags) == 0 {
+	if k == nil || len(k.live) == 0 {
 		return
 	}
 	list := k.hopeless()

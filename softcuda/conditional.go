@@ -152,7 +152,7 @@ func (m *machine) branchAt(s *stream) {
 
 // runBody queues a body on streams that nobody else has. When it is done, a loop asks again, and everything else is over.
 func (m *machine) runBody(s *stream, b *branch, p *plan) {
-	tail, end := &stream{ctx: s.ctx, flags: driver.StreamNonBlocking, inner: true}, &op{kind: opMark}
+	tail, end := &stream{ctx: s.ctx, flags: driver.StreamNonBlocking, inner: true, inside: s.first.notes().actor}, &op{kind: opMark}
 	end.more().effect = func() {
 		if s.ctx.lost != driver.Success {
 			return

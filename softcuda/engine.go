@@ -40,6 +40,7 @@ type notes struct {
 	load    load    // of a transfer, if there is a Cost
 	when    *when   // if there is a Cost
 	touches []touch // what it does with memory, kernels aside
+	exact   bool    // of a host function: it touches nothing else
 	word    word    // of a memory operation
 	actor   *actor  // it, for the checker
 }
@@ -186,7 +187,7 @@ func (m *machine) finish(s *stream) {
 	o.next = nil
 	if o.kind == opHost || o.kind == opCallback {
 		s.hostsRun++
-		m.checker.saw(s, tick{host: s.hostsRun})
+		m.checker.ran(s, s.hostsRun)
 	}
 	m.conclude(o, s.ctx.lost)
 }

@@ -97,7 +97,7 @@ func (l *launching) spread(p *plan, s *stream, start, end *op) {
 		n := &p.nodes[i]
 		lane := lanes[n.lane]
 		if lane == nil {
-			lane = &stream{ctx: n.ctx, flags: driver.StreamNonBlocking, priority: l.priority, inner: l.inner, launcher: s, until: s.until}
+			lane = &stream{ctx: n.ctx, flags: driver.StreamNonBlocking, priority: l.priority, inner: l.inner, inside: s.inside, launcher: s, until: s.until}
 			lanes[n.lane] = lane
 			l.order(lane, s)
 		}

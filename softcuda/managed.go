@@ -39,6 +39,7 @@ func (m *machine) MemAllocManaged(ctx driver.Context, n uintptr, flags uint32) (
 	data := words(n)
 	c.dev.mem.used += int64(n)
 	p := driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(data))))
+	m.checker.allocated(c, managedMemory, data)
 	m.managed[p] = &managed{data: data, dev: c.dev, initial: flags, now: flags}
 	return p, driver.Success
 }
@@ -51,6 +52,7 @@ func (m *machine) freeManaged(p driver.DevicePtr) bool {
 	}
 	a.dev.mem.used -= int64(len(a.data))
 	delete(m.managed, p)
+	m.checker.released(a.data, p)
 	return true
 }
 

@@ -24,6 +24,7 @@ type stream struct {
 	attached    bool      // managed memory has been attached to it
 	history     *history  // if the machine is tracked
 	inner       bool      // of a conditional's body: activity.go counts the conditional instead
+	inside      *actor    // that conditional, for the checker
 	until       time.Time // when its last operation that is done has ended, by a Cost
 	fenced      *op       // the legacy stream's operation that this stream's operations already wait for
 
