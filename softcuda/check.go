@@ -14,12 +14,16 @@ import (
 // thousand. The zero value is ready for use, for one driver. A nil *Check does nothing.
 //
 // It also reports device memory that is read before it is written, kernels that use memory which has been freed, and streams that wait
-// for each other's write-values for ever, once the program waits for one of them.
+// for each other's write-values for ever, once the program waits for one of them; and, when the Driver is closed, memory of every kind that has
+// not been (Buffer, PinnedBuffer, ManagedBuffer), with the place where it was allocated.
 //
 // It sees all copies and memsets, what kernels reach with Slice, and that host memory of a queued copy has changed. What else the
 // program does with pinned memory it must tell, with Reads and Writes. It takes the program's goroutines to be ordered among
 // themselves: the race detector is for those.
 type Check struct {
+	// IgnoreLeaks has Driver.Close not report memory that the program has not closed. It is to be set before softcuda.New.
+	IgnoreLeaks bool
+
 	mu      sync.Mutex
 	m       *machine
 	reports []Report
@@ -28,7 +32,7 @@ type Check struct {
 
 // Report is one thing that Check has found. Streams go by their numbers, as cuda.Stream.ID gives them.
 type Report struct {
-	Kind   string // "unordered access", "uninitialised read", "use after free", "deadlock"
+	Kind   string // "unordered access", "uninitialised read", "use after free", "deadlock", "leak"
 	First  string // what was done or queued first, and where
 	Second string // what is not ordered with that; empty if it takes only one
 	Advice string // what is missing
@@ -72,8 +76,9 @@ func (c *Check) Reads(b []byte) { c.program(b, false) }
 // Writes tells that the program, or the host function that calls it, writes to b.
 func (c *Check) Writes(b []byte) { c.program(b, true) }
 
-// Leaks are the allocations of device memory and pinned memory that have not been freed: what they are, and where they were made.
-// It is to be asked before the Driver is closed, which frees them. The library's own are not among them.
+// Leaks are the allocations of device memory, pinned memory and managed memory that have not been freed: what they are, and where they were made.
+// It is to be asked before the Driver is closed, which frees them, and reports what the program has not closed. The library's own are not
+// among them.
 func (c *Check) Leaks() (list []string) {
 	if c == nil || c.m == nil {
 		return nil

@@ -96,6 +96,45 @@ func TestCheckLeaks(t *testing.T) {
 	}
 }
 
+// TestCheckLeaksAtClose has Close report what has not been closed, each with its place; but not what has been, by what still uses it, nor
+// memory of the library's, nor what the program does not want to hear of.
+func TestCheckLeaksAtClose(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		check := &softcuda.Check{IgnoreLeaks: quiet}
+		drv, dev := openSeeded(t, softcuda.Options{Check: check})
+		s := newStreams(t, dev, 1)[0]
+		_, _, line, _ := runtime.Caller(0)
+		buffer := must(dev.Alloc(100))
+		pinned := must(dev.AllocPinned(300))
+		managed := must(dev.AllocManaged(500, cuda.AttachGlobal))
+		closed, used := must(dev.Alloc(200)), must(dev.Alloc(64))
+		graph := must(dev.NewGraph())
+		must(graph.AddNode(cuda.MemsetParams(used, 1)))
+		must(graph.Instantiate())
+		noErr(t, cuda.CopyToDevice(s, buffer, make([]byte, 100)))
+		noErr(t, closed.Close())
+		noErr(t, used.Close())
+		noErr(t, drv.Close())
+		runtime.KeepAlive([]any{buffer, pinned, managed, graph})
+		list := check.Reports()
+		if quiet {
+			if len(list) > 0 {
+				t.Errorf("IgnoreLeaks: %v", list)
+			}
+			continue
+		}
+		want := []string{"100 bytes of device", "300 bytes of pinned", "500 bytes of managed"}
+		if len(list) != len(want) {
+			t.Fatalf("%v", list)
+		}
+		for i, r := range list {
+			if r.Kind != "leak" || !strings.HasPrefix(r.First, fmt.Sprintf("%s memory, allocated at check_test.go:%d", want[i], line+1+i)) {
+				t.Errorf("%v, want %s", r, want[i])
+			}
+		}
+	}
+}
+
 // TestCheckNil does nothing.
 func TestCheckNil(t *testing.T) {
 	var none *softcuda.Check

@@ -14,7 +14,10 @@ func ranges(t testing.TB, check *softcuda.Check, n, sync int) time.Duration {
 	drv, dev := openSeeded(t, softcuda.Options{Check: check})
 	defer drv.Close()
 	s := newStreams(t, dev, 2)
-	x, h := must(dev.Alloc(64*n)), must(dev.AllocPinned(64*n)).Bytes()
+	x, pinned := must(dev.Alloc(64*n)), must(dev.AllocPinned(64*n))
+	defer x.Close()
+	defer pinned.Close()
+	h := pinned.Bytes()
 	noErr(t, s[0].Memset(x, 1))
 	noErr(t, s[1].WaitStream(s[0]))
 	start := time.Now()
@@ -41,7 +44,7 @@ func ranges(t testing.TB, check *softcuda.Check, n, sync int) time.Duration {
 // TestCheckCost wants the time of a program under the checker to grow as the program does, for very many small accesses to one buffer, and
 // reports what it costs.
 func TestCheckCost(t *testing.T) {
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		t.Skip("takes seconds")
 	}
 	for _, sync := range []int{0, 1, 1000} {

@@ -28,7 +28,7 @@ type checker struct {
 	live      map[*op]*actor // wait-values and write-values that are not done
 
 	watching
-	allocations map[uintptr]allocation
+	allocations map[driver.DevicePtr]allocation
 	device      map[*byte]bool // allocations of device memory, by their beginnings
 	freed       map[driver.DevicePtr]string
 }
@@ -39,7 +39,7 @@ func newChecker(out *Check) *checker {
 		accesses: spans[trail]{same: sameTrail, none: trail.empty},
 		flags:    map[unsafe.Pointer]*flags{}, live: map[*op]*actor{},
 		watching:    newWatching(maphash.MakeSeed()),
-		allocations: map[uintptr]allocation{}, device: map[*byte]bool{}, freed: map[driver.DevicePtr]string{},
+		allocations: map[driver.DevicePtr]allocation{}, device: map[*byte]bool{}, freed: map[driver.DevicePtr]string{},
 	}
 }
 

@@ -1,6 +1,7 @@
 package softcuda
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,14 +17,14 @@ type allocation struct {
 	what string
 }
 
-// allocated notes an allocation of a kind of memory.
-func (k *checker) allocated(c *context, kind string, data []byte) {
+// allocated notes an allocation of a kind of memory, which has an address p.
+func (k *checker) allocated(c *context, kind string, data []byte, p driver.DevicePtr) {
 	if k == nil {
 		return
 	}
 	at, to := address(data)
 	if site, by := callOf(); site != "" && strings.Contains(by, "Alloc") { // and not for the library's own use
-		k.allocations[at] = allocation{c, fmt.Sprintf("%d bytes of %s memory, allocated at %s", len(data), kind, site)}
+		k.allocations[p] = allocation{c, fmt.Sprintf("%d bytes of %s memory, allocated at %s", len(data), kind, site)}
 	}
 	k.accesses.change(at, to, func(trail) trail { return trail{} })
 	if kind == deviceMemory {
@@ -44,7 +45,7 @@ func (k *checker) released(data []byte, p driver.DevicePtr) {
 		return
 	}
 	at, to := address(data)
-	delete(k.allocations, at)
+	delete(k.allocations, p)
 	k.accesses.change(at, to, func(trail) trail { return trail{} })
 	if k.device[unsafe.SliceData(data)] {
 		delete(k.device, unsafe.SliceData(data))
@@ -61,6 +62,22 @@ func (k *checker) left() (list []string) {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// LeftOpen implements driver.Leaks.
+func (m *machine) LeftOpen(memory []driver.DevicePtr) {
+	m.mu.Lock()
+	defer m.unlock()
+	k := m.checker
+	if k == nil || k.out.IgnoreLeaks {
+		return
+	}
+	slices.SortFunc(memory, func(a, b driver.DevicePtr) int { return cmp.Compare(k.allocations[a].what, k.allocations[b].what) })
+	for _, p := range memory {
+		if a, ok := k.allocations[p]; ok && a.of.lost == driver.Success {
+			k.out.report(Report{Kind: "leak", First: a.what + ", had not been closed when the Driver was", Advice: "close it when nothing needs it any more (Close)"})
+		}
+	}
 }
 
 // ofDevice reports whether an address is one of device memory that the program has allocated, where it says for itself what is written.

@@ -96,7 +96,7 @@ type program struct {
 }
 
 func newLab(t *testing.T, seed uint64) *lab {
-	l := &lab{T: t, check: new(softcuda.Check), kernels: map[string]*cuda.Kernel{}}
+	l := &lab{T: t, check: &softcuda.Check{IgnoreLeaks: true}, kernels: map[string]*cuda.Kernel{}}
 	l.drv, l.dev = openSeeded(t, softcuda.Options{Seed: seed, Check: l.check, Kernels: corpusKernels, Arguments: corpusArguments})
 	s := newStreams(t, l.dev, 3)
 	l.a, l.b, l.c = s[0], s[1], s[2]

@@ -74,7 +74,7 @@ func (e *exploration[T]) try(name string, list []int) (made []int, trace string,
 	o.Trace = new(Trace)
 	o.script = &script{replay: list != nil, list: list}
 	if o.Check != nil {
-		o.Check = new(Check)
+		o.Check = &Check{IgnoreLeaks: o.Check.IgnoreLeaks}
 	}
 	o.Faults = o.Faults.again()
 	ok = e.t.Run(name, func(t T) {

@@ -39,7 +39,7 @@ func (m *machine) MemAllocManaged(ctx driver.Context, n uintptr, flags uint32) (
 	data := words(n)
 	c.dev.mem.used += int64(n)
 	p := driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(data))))
-	m.checker.allocated(c, managedMemory, data)
+	m.checker.allocated(c, managedMemory, data, p)
 	m.managed[p] = &managed{data: data, dev: c.dev, initial: flags, now: flags}
 	return p, driver.Success
 }

@@ -133,7 +133,7 @@ func (m *machine) MemAlloc(ctx driver.Context, n uintptr) (driver.DevicePtr, dri
 	}
 	p, r := c.dev.mem.alloc(n)
 	if r == driver.Success {
-		m.checker.allocated(c, deviceMemory, c.dev.mem.bytes(p))
+		m.checker.allocated(c, deviceMemory, c.dev.mem.bytes(p), p)
 	}
 	return p, r
 }
@@ -198,7 +198,7 @@ func (m *machine) MemHostAlloc(ctx driver.Context, n uintptr, flags uint32) (uns
 	c.dev.mem.usedPinned += int64(n)
 	p := unsafe.Pointer(unsafe.SliceData(data))
 	c.dev.mem.pinned[uintptr(p)] = data
-	m.checker.allocated(c, pinnedMemory, data)
+	m.checker.allocated(c, pinnedMemory, data, driver.DevicePtr(uintptr(p)))
 	return p, driver.Success
 }
 
@@ -214,7 +214,7 @@ func (m *machine) MemFreeHost(ctx driver.Context, p unsafe.Pointer) driver.Resul
 		}
 		c.dev.mem.usedPinned -= int64(len(data))
 		delete(c.dev.mem.pinned, uintptr(p))
-		m.checker.released(data, 0)
+		m.checker.released(data, driver.DevicePtr(uintptr(p)))
 		return driver.Success
 	})
 }

@@ -192,3 +192,9 @@ type HostFunctions interface {
 	// native), gives ErrorNotSupported.
 	LaunchNativeHostFunc(ctx Context, s Stream, fn, data uintptr, mode uint32) Result
 }
+
+// Leaks is implemented by drivers that want to know what a program has not closed.
+type Leaks interface {
+	// LeftOpen is called when the Driver is about to be closed, with the allocations that the program has not closed.
+	LeftOpen([]DevicePtr)
+}
