@@ -235,7 +235,7 @@ func (d *Driver) finish() {
 
 // tellLeaks tells a driver that wants to know which memory the program has not closed.
 func (d *Driver) tellLeaks() {
-	to, ok := d.drv.(driver.Leaks)
+	to, ok := d.drv.(driver.Checker)
 	if !ok {
 		return
 	}

@@ -23,16 +23,16 @@ type tick struct{ work, host uint64 }
 // clock says what has gone before, by stream.
 type clock map[*stream]tick
 
-// join adds what is in b, and reports whether that was more device work, and whether it was anything.
-func (c clock) join(b clock) (work, more bool) {
+// join adds what is in b, and reports whether that was more.
+func (c clock) join(b clock) (more bool) {
 	for s, t := range b {
 		have := c[s]
 		if !within(t, have) {
-			work, more = work || t.work > have.work, true
+			more = true
 			c[s] = tick{max(have.work, t.work), max(have.host, t.host)}
 		}
 	}
-	return work, more
+	return more
 }
 
 // within reports whether a is no more than t.
@@ -43,11 +43,11 @@ type history struct {
 	clock clock // what the end of the stream is ordered behind
 	most  int   // how large clock may become before what has settled is looked for
 	seen  uint64
-	fresh bool   // a host function queued now would be ordered behind device work that the one before it is not
+	fresh bool   // a host function queued now would be ordered behind something that the one before it is not
 	held  []hold // device work that the host has not seen, by what holds it
 
-	snapshot    clock    // clock, but for the stream itself, for the checker; nil if that has changed
-	work, hosts []*actor // what the program has not seen, for the checker
+	snapshot             clock    // clock, but for the stream itself, for the checker; nil if that has changed
+	work, hosts, natives []*actor // what the program has not seen, for the checker
 }
 
 // few is how many streams are not worth looking for those that have settled.
@@ -55,10 +55,8 @@ const few = 16
 
 // join has the end of the stream be ordered behind c.
 func (h *history) join(c clock) {
-	work, more := h.clock.join(c)
-	h.fresh = h.fresh || work
-	if more {
-		h.snapshot = nil
+	if h.clock.join(c) {
+		h.fresh, h.snapshot = true, nil
 	}
 	if len(h.clock) > max(h.most, few) {
 		h.clock.forget()
@@ -195,7 +193,7 @@ func (m *machine) observe(c clock) {
 	for s, t := range c {
 		h := s.history
 		h.seen = max(h.seen, t.work)
-		m.checker.saw(s, h.seen)
+		m.checker.saw(s, h.seen, t.host)
 		for len(h.held) > 1 && h.held[1].first <= h.seen+1 {
 			h.held = h.held[1:]
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"slices"
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -25,7 +26,8 @@ type checker struct {
 	flags     map[unsafe.Pointer]*flags
 	flagCount int
 	mostFlags int
-	live      map[*op]*actor // wait-values and write-values that are not done
+	live      map[*op]*actor       // wait-values and write-values that are not done
+	natives   map[uintptr][]*actor // functions that have run, by what the driver was given with them
 
 	watching
 	allocations map[driver.DevicePtr]allocation
@@ -37,7 +39,7 @@ func newChecker(out *Check) *checker {
 	return &checker{
 		out: out, inside: map[uintptr]*actor{}, gated: map[*stream]*gated{}, sites: sites{},
 		accesses: spans[trail]{same: sameTrail, none: trail.empty},
-		flags:    map[unsafe.Pointer]*flags{}, live: map[*op]*actor{},
+		flags:    map[unsafe.Pointer]*flags{}, live: map[*op]*actor{}, natives: map[uintptr][]*actor{},
 		watching:    newWatching(maphash.MakeSeed()),
 		allocations: map[driver.DevicePtr]allocation{}, device: map[*byte]bool{}, freed: map[driver.DevicePtr]string{},
 	}
@@ -112,10 +114,14 @@ func (k *checker) comes(s *stream, o *op, own tick) {
 	a.native = host && o.work != nil
 	x := o.note()
 	x.actor = a
-	if host {
-		s.history.hosts = append(s.history.hosts, a)
-	} else {
-		s.history.work = append(s.history.work, a)
+	h := s.history
+	switch {
+	case a.native:
+		h.natives, h.fresh = append(h.natives, a), true // the next host function tells the program
+	case host:
+		h.hosts = append(h.hosts, a)
+	default:
+		h.work = append(h.work, a)
 	}
 	if host || o.kind == opHold {
 		k.gate(a)
@@ -174,8 +180,14 @@ func (k *checker) ended(o *op) {
 	if k.gated[a.s] != nil {
 		k.ungate(a)
 	}
+	if a.native {
+		k.natives[uintptr(o.data)] = append(slices.DeleteFunc(k.natives[uintptr(o.data)], (*actor).known), a)
+	}
 	k.unfollow(o, a)
 }
+
+// known reports whether the program knows that a is complete.
+func (a *actor) known() bool { return a.seen != 0 }
 
 // oldest is the first operation that is not done; nil if there is none.
 func (k *checker) oldest() *actor {
@@ -196,11 +208,27 @@ func (k *checker) ran(s *stream, n uint64) {
 	}
 }
 
-// saw notes that the program has seen the completion of device work of s, up to that number. mu is held.
-func (k *checker) saw(s *stream, work uint64) {
+// saw notes that the program has seen the completion of device work of s, up to a number, and of native functions. mu is held.
+func (k *checker) saw(s *stream, work, host uint64) {
 	if k != nil {
 		k.seeAll(&s.history.work, tick{work: work})
+		k.seeAll(&s.history.natives, tick{host: host})
 	}
+}
+
+// NativeTold implements driver.Checker.
+func (m *machine) NativeTold(cell uintptr) {
+	m.mu.Lock()
+	defer m.unlock()
+	k := m.checker
+	if k == nil {
+		return
+	}
+	k.epoch++
+	for _, a := range k.natives[cell] {
+		k.see(a)
+	}
+	delete(k.natives, cell)
 }
 
 // seeAll takes off list, which is in order, what the program now knows to be complete.
@@ -213,11 +241,18 @@ func (k *checker) seeAll(list *[]*actor, t tick) {
 		a := (*list)[0]
 		(*list)[0] = nil
 		*list = (*list)[1:]
-		a.seen = k.epoch
-		k.unwatch(a)
+		k.see(a)
 	}
 	if len(*list) == 0 {
 		*list = nil
+	}
+}
+
+// see notes that the program knows now that a is complete.
+func (k *checker) see(a *actor) {
+	if a.seen == 0 {
+		a.seen = k.epoch
+		k.unwatch(a)
 	}
 }
 

@@ -64,7 +64,7 @@ func (k *checker) left() (list []string) {
 	return list
 }
 
-// LeftOpen implements driver.Leaks.
+// LeftOpen implements driver.Checker.
 func (m *machine) LeftOpen(memory []driver.DevicePtr) {
 	m.mu.Lock()
 	defer m.unlock()
@@ -143,6 +143,27 @@ func (m *machine) touchRows(b rows, write, host bool) {
 		b.each(func(y, z uintptr) { m.touch(b.row(y, z), write, host) })
 	}
 }
+
+// touchNative notes what the native host function o, of a cell, does with memory: a HostCopy what it is told; any other one may read and
+// write, from where its data points to, what is pinned or managed there. mu is held.
+func (m *machine) touchNative(o *op, cell uintptr) {
+	if m.checker == nil {
+		return
+	}
+	fn, data := native.CallOf(cell)
+	if fn == native.CopyFunc() {
+		c := native.CopyArgsAt(data)
+		m.touch(memoryAt(c.Dst, c.N), true, true)
+		m.touch(memoryAt(c.Src, c.N), false, true)
+		o.note().exact = true
+	} else if ofHost(driver.DevicePtr(data)) {
+		m.touch(m.reach(driver.DevicePtr(data)), true, true)
+	}
+	o.note().touches = m.takeTouches()
+}
+
+// memoryAt is the memory at an address of host memory, which somebody keeps.
+func memoryAt(at, n uintptr) []byte { return unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), n) }
 
 // takeTouches hands over what touch has noted.
 func (m *machine) takeTouches() []touch {

@@ -82,7 +82,7 @@ func (x *notes) eachWrite(do func([]byte)) {
 
 // watch begins to watch what o reads of host memory, unless something else may yet write there.
 func (k *checker) watch(o *op, a *actor) {
-	if a.site == "" || o.kind != opWork {
+	if a.site == "" || o.kind != opWork && !o.notes().exact {
 		return
 	}
 	for _, t := range o.notes().touches {

@@ -50,6 +50,7 @@ func newNode(o *op) *graphNode {
 	if list := o.notes().touches; list != nil {
 		act.touches = &list
 	}
+	act.exact = o.notes().exact
 	return &graphNode{typ: typ, act: act}
 }
 

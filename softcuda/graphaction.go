@@ -22,7 +22,8 @@ type action struct {
 	steps []*op          // what the batch does, one after another
 	mem   *reservation   // of a memory node
 
-	touches *[]touch // of a copy or memset: what it does with memory, if there is a checker
+	touches *[]touch // of a copy, a memset or a native function: what it does with memory, if there is a checker
+	exact   bool     // of a native function: that is all
 }
 
 // place says where one end of a copy is. The zero place is any: captures do not note it.

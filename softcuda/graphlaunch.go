@@ -142,7 +142,8 @@ func (l *launching) first(n *execNode, lane *stream) *op {
 	}
 	o := &op{kind: n.act.kind, node: uint8(n.typ), work: n.act.work, data: n.act.data}
 	if n.act.touches != nil {
-		o.note().touches = *n.act.touches
+		x := o.note()
+		x.touches, x.exact = *n.act.touches, n.act.exact
 	}
 	l.m.timing.loaded(o, n.act.load)
 	switch n.typ {

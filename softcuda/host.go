@@ -83,6 +83,7 @@ func (m *machine) LaunchNativeHostFunc(ctx driver.Context, raw driver.Stream, fn
 	}}
 	if fn == native.CellEntry() {
 		o.data = uint64(data) // for GraphHostNodeGetParams
+		m.touchNative(o, data)
 	}
 	m.enqueue(s, o)
 	return driver.Success
@@ -216,6 +217,7 @@ func (m *machine) hostCall(o *op) func(uint64) {
 // delayedTurn is a turn of one function, which a fault may delay, and which the checker knows while it runs.
 func (m *machine) delayedTurn(t *callTurn) {
 	o := t.s.first
+	m.checker.begins(o)
 	t.data[0], t.n = o.data, 1
 	call := m.hostCall(o)
 	do := m.faults.operation(o, m.timing.begins(o, func() driver.Result { call(o.data); return driver.Success }))

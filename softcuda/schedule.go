@@ -347,6 +347,7 @@ func (d *schedule) advance(s *stream) {
 		d.m.checker.begins(o)
 		d.send(&errand{of: s, o: o, c: s.ctx, do: d.m.faults.operation(o, d.m.timing.begins(o, o.work))})
 	case opHost:
+		d.m.checker.begins(o)
 		d.m.observe(o.notes().clock)
 		d.send(&errand{of: s, o: o, c: s.ctx, host: true, do: d.hostFunction(o)})
 	case opCallback:
