@@ -67,7 +67,7 @@ type Error struct {
 	Code   Code   // what went wrong
 	Reason string // which argument or circumstance, and the way out; may be empty
 	also   Code   // a second code that errors.Is finds; 0: none
-	cause  error  // what ended the call, if that was the program's own context
+	cause  error  // what ended the call, if that was the program's own context, or tells more
 }
 
 // Error says which call failed, why, and what to do instead.
@@ -84,7 +84,7 @@ func (e *Error) Is(target error) bool {
 	return ok && (c == e.Code || e.also != 0 && c == e.also)
 }
 
-// Unwrap gives e's code, or, of a call whose context ended, that context's error.
+// Unwrap gives e's code; or, of a call whose context ended, that context's error, and of a deadlock of tasks the *DeadlockError.
 func (e *Error) Unwrap() error {
 	if e.cause != nil {
 		return e.cause

@@ -2,6 +2,7 @@ package softcuda_test
 
 import (
 	"fmt"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -196,7 +197,30 @@ func TestCheckDeadlock(t *testing.T) {
 		if len(list) != 1 || list[0].Kind != "deadlock" || strings.Count(list[0].First, "waits for the write-value") != 2 || strings.Count(list[0].DOT, "->") != 4 {
 			t.Errorf("seed %d: %+v", seed, list)
 		}
+		ring(t, list[0].DOT, 4)
 		noErr(t, l.drv.Close())
+	}
+}
+
+// ring wants a picture in Graphviz's language to be one ring of n arrows.
+func ring(t *testing.T, dot string, n int) {
+	t.Helper()
+	next := map[string]string{}
+	for _, arrow := range regexp.MustCompile(`"([^"]*)" -> "([^"]*)" \[label="[^"]+"\]`).FindAllStringSubmatch(dot, -1) {
+		next[arrow[1]] = arrow[2]
+	}
+	first := ""
+	for at := range next {
+		first = at
+	}
+	at := first
+	for range n - 1 {
+		if at = next[at]; at == first || at == "" {
+			break
+		}
+	}
+	if len(next) != n || next[at] != first || !strings.HasPrefix(dot, "digraph") {
+		t.Errorf("no ring of %d arrows:\n%s", n, dot)
 	}
 }
 
