@@ -311,6 +311,9 @@ func (m *machine) fail(c *context, r driver.Result) {
 	}
 	clear(c.busy)
 	c.host.clear()
+	if m.sched != nil {
+		m.sched.drop(c)
+	}
 	m.serveCalls(c)
 	m.settle()
 	m.workers.Add(1)
@@ -325,7 +328,6 @@ func (m *machine) busyStreams(c *context) []*stream {
 	list := slices.Collect(maps.Keys(c.busy))
 	if m.sched != nil {
 		slices.SortFunc(list, func(a, b *stream) int { return cmp.Compare(a.id, b.id) })
-		m.sched.drop(c)
 	}
 	return list
 }

@@ -11,7 +11,6 @@ import (
 // Testing is what Explore needs of a *testing.T or *testing.B.
 type Testing[T any] interface {
 	Helper()
-	Failed() bool
 	Errorf(format string, args ...any)
 	Logf(format string, args ...any)
 	Run(name string, f func(T)) bool

@@ -187,7 +187,7 @@ func (o *op) again() *op {
 	return again
 }
 
-// within is k run by o, as part of a graph that has conditionals.
+// within is k run by o: in a graph with conditionals, whose handles are conds, or where somebody wants to know of o what it does.
 func (k *kernelCall) within(conds map[driver.ConditionalHandle]*condValue, o *op) func() driver.Result {
 	launch := *k.launch
 	launch.conds, launch.op = conds, o
