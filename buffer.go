@@ -34,6 +34,7 @@ func (c *Context) Alloc(n int) (*Buffer, error) {
 	}
 	b := &Buffer{ctx: c, ptr: ptr, n: n}
 	b.res = newResource(c, "Buffer", n, func() driver.Result { return d.MemFree(c.raw, ptr) })
+	b.res.memory = ptr
 	dropped(b, b.res)
 	return b, nil
 }

@@ -3,7 +3,6 @@ package cuda
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 )
@@ -36,7 +35,7 @@ func (b *tasks) mayWait(op, what string, list, queued []*Task) (end func(), err 
 	if left := b.stuck(); left[t] {
 		why := b.explain(t, left)
 		t.wait = former
-		return nil, failf(op, ErrDeadlock, "%s", why)
+		return nil, &Error{Op: op, Code: ErrDeadlock, Reason: why.reason(), cause: why}
 	}
 	return func() {
 		b.mu.Lock()
@@ -134,23 +133,19 @@ func (t *Task) mustWaitFor(running *Task) bool {
 }
 
 // explain says who waits for whom, from t on. mu is held.
-func (b *tasks) explain(t *Task, left map[*Task]bool) string {
-	var parts []string
-	seen := map[*Task]bool{}
-	for !seen[t] {
+func (b *tasks) explain(t *Task, left map[*Task]bool) *DeadlockError {
+	e := &DeadlockError{}
+	for seen := map[*Task]bool{}; t != nil && !seen[t]; {
 		seen[t] = true
-		text, next := t.waitsFor(b.everybody(), left)
-		parts = append(parts, text)
-		if next == nil {
-			break
-		}
+		w, next := t.waitsFor(b.everybody(), left)
+		e.Waits = append(e.Waits, w)
 		t = next
 	}
-	return strings.Join(parts, "; ") + ": none of them would ever end; wait after the task, or from another goroutine"
+	return e
 }
 
 // waitsFor says what t, which is left, waits for, and which task that is.
-func (t *Task) waitsFor(list []*Task, left map[*Task]bool) (string, *Task) {
+func (t *Task) waitsFor(list []*Task, left map[*Task]bool) (DeadlockWait, *Task) {
 	isLeft := func(other *Task) bool { return left[other] }
 	about := fmt.Sprintf("%s, of stream %#x", t.describe(), uintptr(t.lane.raw))
 	find := func(among []*Task) *Task {
@@ -160,28 +155,29 @@ func (t *Task) waitsFor(list []*Task, left map[*Task]bool) (string, *Task) {
 		return nil
 	}
 	if w := t.wait; w != nil {
-		where := about + ", waits in " + w.op + " for "
+		where := "waits in " + w.op + " for"
 		if w.what != "" {
-			where += w.what + ", which is behind "
+			where += " " + w.what + ", which is behind"
 		}
 		if next := find(slices.Concat(w.queued, w.tasks)); next == t {
-			return where + "the task itself", nil
+			return DeadlockWait{about, where, "the task itself"}, nil
 		} else if next != nil {
-			return where + next.describe(), next
+			return DeadlockWait{about, where, next.describe()}, next
 		}
 	}
 	if next := find(t.after); next != nil {
-		return about + ", is queued behind " + next.describe(), next
+		return DeadlockWait{about, "is queued behind", next.describe()}, next
 	}
 	if i := slices.IndexFunc(list, func(other *Task) bool {
 		return left[other] && other.graph != nil && other.state == taskRuns && t.mustWaitFor(other)
 	}); i >= 0 {
-		return about + ", cannot begin before " + list[i].describe() + ", which is a graph's and so keeps the thread that runs host functions", list[i]
+		return DeadlockWait{about, "cannot begin, since the thread that runs host functions is kept by", list[i].describe()}, list[i]
 	}
 	for _, other := range list {
 		if left[other] && other != t && other.graph == nil && other.state != taskWaits && other.hold.device() == t.hold.device() {
-			return fmt.Sprintf("%s, waits in the library, since %d streams are held (MaxHeldStreams), one of them by %s", about, t.drv.held.most.Load(), other.describe()), other
+			why := fmt.Sprintf("waits in the library, since %d streams are held (MaxHeldStreams), one of them by", t.drv.held.most.Load())
+			return DeadlockWait{about, why, other.describe()}, other
 		}
 	}
-	return about + ", cannot begin", nil
+	return DeadlockWait{about, "cannot begin", ""}, nil
 }

@@ -233,6 +233,21 @@ func (d *Driver) finish() {
 	close(d.down)
 }
 
+// tellLeaks tells a driver that wants to know which memory the program has not closed.
+func (d *Driver) tellLeaks() {
+	to, ok := d.drv.(driver.Checker)
+	if !ok {
+		return
+	}
+	var open []driver.DevicePtr
+	for _, r := range d.resources.all() {
+		if r.memory != 0 && !r.closed() {
+			open = append(open, r.memory)
+		}
+	}
+	to.LeftOpen(open)
+}
+
 // finishQuiet is finish once no call is in progress. It runs in Relaxed capture mode; but synchronising a context spoils the
 // captures of others there in any mode.
 func (d *Driver) finishQuiet() {
@@ -251,6 +266,7 @@ func (d *Driver) finishQuiet() {
 	d.natives.shut()
 	<-d.reports.idle()
 	d.retired.drain(false)
+	d.tellLeaks()
 	for _, r := range d.resources.all() {
 		r.close()
 	}

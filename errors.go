@@ -67,7 +67,7 @@ type Error struct {
 	Code   Code   // what went wrong
 	Reason string // which argument or circumstance, and the way out; may be empty
 	also   Code   // a second code that errors.Is finds; 0: none
-	cause  error  // of the program's own: what its context ended with, or the task that stopped the stream; nil: none
+	cause  error  // what the program's context ended with, the error of the task that stopped the stream, or a *DeadlockError; nil: none
 }
 
 // Error says which call failed, why, and what to do instead.
@@ -84,8 +84,8 @@ func (e *Error) Is(target error) bool {
 	return ok && (c == e.Code || e.also != 0 && c == e.also)
 }
 
-// Unwrap gives the program's own error that is the cause: its context's, if that ended, or that of the task that stopped the stream. Without
-// one it gives e's code.
+// Unwrap gives what is behind e: the error of the program's own context, if that ended, that of the task that stopped the stream, or of a
+// deadlock of tasks the *DeadlockError. Without any it gives e's code.
 func (e *Error) Unwrap() error {
 	if e.cause != nil {
 		return e.cause

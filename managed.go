@@ -60,6 +60,7 @@ func (c *Context) AllocManaged(n int, initial AttachMode) (*ManagedBuffer, error
 		pinned.remove(host)
 		return d.MemFree(c.raw, ptr)
 	})
+	m.whole.res.memory = ptr
 	pinned.add(host, n, m.whole.res) // the device reaches it as it does pinned memory
 	return m, nil
 }

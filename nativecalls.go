@@ -6,6 +6,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/hostfn"
 	"github.com/hostlaunch/cuda/internal/native"
 )
@@ -332,6 +333,7 @@ func (t *nativeCalls) call(number int) *nativeCall {
 // resolve tells that some runs of n have ended.
 func (t *nativeCalls) resolve(n *nativeCall, runs int) {
 	about := n.fn
+	t.tell(n)
 	for range runs {
 		t.drv.resolve(about, nil)
 	}
@@ -344,6 +346,16 @@ func (t *nativeCalls) resolve(n *nativeCall, runs int) {
 	t.mu.Unlock()
 	if over {
 		t.release(n, about.Group.Failure() != nil)
+	}
+}
+
+// tell tells a driver that wants to know that the program is told of a run of n.
+func (t *nativeCalls) tell(n *nativeCall) {
+	if o, _ := n.fn.More.(*hostOptions); o == nil || o.done == nil {
+		return
+	}
+	if to, ok := t.drv.drv.(driver.Checker); ok {
+		to.NativeTold(n.cell.Address())
 	}
 }
 

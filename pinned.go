@@ -36,6 +36,7 @@ func (c *Context) AllocPinned(n int) (*PinnedBuffer, error) {
 		pinned.remove(p)
 		return d.MemFreeHost(c.raw, p)
 	})
+	b.res.memory = driver.DevicePtr(uintptr(p))
 	pinned.add(p, n, b.res)
 	return b, nil
 }

@@ -17,9 +17,10 @@ import (
 // the handle. So a handle is never freed under a call, and no lock is held across one (DESIGN decision 7).
 type resource struct {
 	ctx     *Context
-	kind    string // "Stream", "Event", ...
-	bytes   int64  // of memory
-	waits   bool   // freeing it may make the driver wait until no stream is held
+	kind    string           // "Stream", "Event", ...
+	bytes   int64            // of memory
+	memory  driver.DevicePtr // where it is, if the program has allocated it
+	waits   bool             // freeing it may make the driver wait until no stream is held
 	free    func() driver.Result
 	refs    atomic.Int64 // references, and closedBit once closed
 	cleanup runtime.Cleanup

@@ -23,23 +23,31 @@ type tick struct{ work, host uint64 }
 // clock says what has gone before, by stream.
 type clock map[*stream]tick
 
-// join adds what is in b, and reports whether that was more device work.
+// join adds what is in b, and reports whether that was more.
 func (c clock) join(b clock) (more bool) {
 	for s, t := range b {
 		have := c[s]
-		more = more || t.work > have.work
-		c[s] = tick{max(have.work, t.work), max(have.host, t.host)}
+		if !within(t, have) {
+			more = true
+			c[s] = tick{max(have.work, t.work), max(have.host, t.host)}
+		}
 	}
 	return more
 }
+
+// within reports whether a is no more than t.
+func within(a, t tick) bool { return a.work <= t.work && a.host <= t.host }
 
 // history is what is known of a stream on a device whose activity is tracked.
 type history struct {
 	clock clock // what the end of the stream is ordered behind
 	most  int   // how large clock may become before what has settled is looked for
 	seen  uint64
-	fresh bool   // a host function queued now would be ordered behind device work that the one before it is not
+	fresh bool   // a host function queued now would be ordered behind something that the one before it is not
 	held  []hold // device work that the host has not seen, by what holds it
+
+	snapshot             clock    // clock, but for the stream itself, for the checker; nil if that has changed
+	work, hosts, natives []*actor // what the program has not seen, for the checker
 }
 
 // few is how many streams are not worth looking for those that have settled.
@@ -47,7 +55,9 @@ const few = 16
 
 // join has the end of the stream be ordered behind c.
 func (h *history) join(c clock) {
-	h.fresh = h.clock.join(c) || h.fresh
+	if h.clock.join(c) {
+		h.fresh, h.snapshot = true, nil
+	}
 	if len(h.clock) > max(h.most, few) {
 		h.clock.forget()
 		h.most = 2 * len(h.clock)
@@ -67,6 +77,9 @@ type hold struct {
 
 // track counts o, which is about to be queued on s. mu is held.
 func (m *machine) track(s *stream, o *op) {
+	if s.inner {
+		m.checker.comesInside(s.inside, o)
+	}
 	if !m.tracked || s.inner {
 		return
 	}
@@ -180,7 +193,7 @@ func (m *machine) observe(c clock) {
 	for s, t := range c {
 		h := s.history
 		h.seen = max(h.seen, t.work)
-		m.checker.saw(s, tick{work: h.seen})
+		m.checker.saw(s, h.seen, t.host)
 		for len(h.held) > 1 && h.held[1].first <= h.seen+1 {
 			h.held = h.held[1:]
 		}

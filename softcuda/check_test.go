@@ -2,6 +2,7 @@ package softcuda_test
 
 import (
 	"fmt"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -96,6 +97,45 @@ func TestCheckLeaks(t *testing.T) {
 	}
 }
 
+// TestCheckLeaksAtClose has Close report what has not been closed, each with its place; but not what has been, by what still uses it, nor
+// memory of the library's, nor what the program does not want to hear of.
+func TestCheckLeaksAtClose(t *testing.T) {
+	for _, quiet := range []bool{false, true} {
+		check := &softcuda.Check{IgnoreLeaks: quiet}
+		drv, dev := openSeeded(t, softcuda.Options{Check: check})
+		s := newStreams(t, dev, 1)[0]
+		_, _, line, _ := runtime.Caller(0)
+		buffer := must(dev.Alloc(100))
+		pinned := must(dev.AllocPinned(300))
+		managed := must(dev.AllocManaged(500, cuda.AttachGlobal))
+		closed, used := must(dev.Alloc(200)), must(dev.Alloc(64))
+		graph := must(dev.NewGraph())
+		must(graph.AddNode(cuda.MemsetParams(used, 1)))
+		must(graph.Instantiate())
+		noErr(t, cuda.CopyToDevice(s, buffer, make([]byte, 100)))
+		noErr(t, closed.Close())
+		noErr(t, used.Close())
+		noErr(t, drv.Close())
+		runtime.KeepAlive([]any{buffer, pinned, managed, graph})
+		list := check.Reports()
+		if quiet {
+			if len(list) > 0 {
+				t.Errorf("IgnoreLeaks: %v", list)
+			}
+			continue
+		}
+		want := []string{"100 bytes of device", "300 bytes of pinned", "500 bytes of managed"}
+		if len(list) != len(want) {
+			t.Fatalf("%v", list)
+		}
+		for i, r := range list {
+			if r.Kind != "leak" || !strings.HasPrefix(r.First, fmt.Sprintf("%s memory, allocated at check_test.go:%d", want[i], line+1+i)) {
+				t.Errorf("%v, want %s", r, want[i])
+			}
+		}
+	}
+}
+
 // TestCheckNil does nothing.
 func TestCheckNil(t *testing.T) {
 	var none *softcuda.Check
@@ -157,7 +197,30 @@ func TestCheckDeadlock(t *testing.T) {
 		if len(list) != 1 || list[0].Kind != "deadlock" || strings.Count(list[0].First, "waits for the write-value") != 2 || strings.Count(list[0].DOT, "->") != 4 {
 			t.Errorf("seed %d: %+v", seed, list)
 		}
+		ring(t, list[0].DOT, 4)
 		noErr(t, l.drv.Close())
+	}
+}
+
+// ring wants a picture in Graphviz's language to be one ring of n arrows.
+func ring(t *testing.T, dot string, n int) {
+	t.Helper()
+	next := map[string]string{}
+	for _, arrow := range regexp.MustCompile(`"([^"]*)" -> "([^"]*)" \[label="[^"]+"\]`).FindAllStringSubmatch(dot, -1) {
+		next[arrow[1]] = arrow[2]
+	}
+	first := ""
+	for at := range next {
+		first = at
+	}
+	at := first
+	for range n - 1 {
+		if at = next[at]; at == first || at == "" {
+			break
+		}
+	}
+	if len(next) != n || next[at] != first || !strings.HasPrefix(dot, "digraph") {
+		t.Errorf("no ring of %d arrows:\n%s", n, dot)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 
 // hopeless finds the wait-values that are not met and that only writes behind hopeless wait-values would meet. One that nobody is
 // to write for may yet be met by the program.
-func (k *checker) hopeless() []*op {
+func (k *checker) hopeless() map[*op]bool {
 	stuck := map[*op]bool{}
 	for o, a := range k.live {
 		if a.kind == opHold && len(k.writers(o)) > 0 && o.work() != driver.Success {
@@ -27,7 +27,7 @@ func (k *checker) hopeless() []*op {
 			return slices.ContainsFunc(k.writers(o), func(w *op) bool { return k.stuckBehind(w, stuck) == nil })
 		})
 	}
-	return k.sorted(slices.Collect(maps.Keys(stuck)))
+	return stuck
 }
 
 func (k *checker) sorted(list []*op) []*op {
@@ -48,7 +48,7 @@ func (k *checker) writers(o *op) (list []*op) {
 // stuckBehind is one of stuck that o is ordered behind, or nil.
 func (k *checker) stuckBehind(o *op, stuck map[*op]bool) *op {
 	for _, s := range k.sorted(slices.Collect(maps.Keys(stuck))) {
-		if behind(k.live[o].clock, k.live[s]) {
+		if k.live[o].follows(k.live[s]) {
 			return s
 		}
 	}
@@ -58,19 +58,15 @@ func (k *checker) stuckBehind(o *op, stuck map[*op]bool) *op {
 // deadlock reports a cycle of waits, if there is one. It is asked when the program waits: until then it may queue what ends it.
 // mu is held.
 func (k *checker) deadlock() {
-	if k == nil || len(k.flags) == 0 {
+	if k == nil || len(k.live) == 0 {
 		return
 	}
-	list := k.hopeless()
-	if len(list) == 0 {
+	stuck := k.hopeless()
+	if len(stuck) == 0 {
 		return
-	}
-	stuck := map[*op]bool{}
-	for _, o := range list {
-		stuck[o] = true
 	}
 	var path []*op // a wait, the write that it waits for, the wait that that is behind, ...
-	at := list[0]
+	at := k.sorted(slices.Collect(maps.Keys(stuck)))[0]
 	for !slices.Contains(path, at) {
 		w := k.writers(at)[0]
 		path = append(path, at, w)

@@ -1,88 +1,95 @@
 package softcuda
 
 import (
+	"cmp"
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/native"
 )
 
-// written says which bytes of an allocation of device memory have ever been written: sorted ranges that do not touch.
-type written struct{ ranges [][2]int }
-
-func (w *written) add(from, to int) {
-	kept := w.ranges[:0:0]
-	for _, r := range w.ranges {
-		if r[1] < from || r[0] > to {
-			kept = append(kept, r)
-			continue
-		}
-		from, to = min(from, r[0]), max(to, r[1])
-	}
-	w.ranges = append(kept, [2]int{from, to})
+// allocation is memory that the program has allocated and not freed.
+type allocation struct {
+	of   *context
+	what string
 }
 
-func (w *written) covers(from, to int) bool {
-	return slices.ContainsFunc(w.ranges, func(r [2]int) bool { return r[0] <= from && to <= r[1] })
-}
-
-// allocated notes an allocation. data is nil for host memory, which Go has zeroed.
-func (k *checker) allocated(at uintptr, n int, device []byte, p driver.DevicePtr) {
+// allocated notes an allocation of a kind of memory, which has an address p.
+func (k *checker) allocated(c *context, kind string, data []byte, p driver.DevicePtr) {
 	if k == nil {
 		return
 	}
+	at, to := address(data)
 	if site, by := callOf(); site != "" && strings.Contains(by, "Alloc") { // and not for the library's own use
-		what := "pinned memory"
-		if device != nil {
-			what = "device memory"
-		}
-		k.allocations[at] = fmt.Sprintf("%d bytes of %s, allocated at %s", n, what, site)
+		k.allocations[p] = allocation{c, fmt.Sprintf("%d bytes of %s memory, allocated at %s", len(data), kind, site)}
 	}
-	if device != nil {
-		delete(k.freed, p)
-		k.written[unsafe.SliceData(device)] = &written{}
+	k.accesses.change(at, to, func(trail) trail { return trail{} })
+	if kind == deviceMemory {
+		k.device[unsafe.SliceData(data)] = true
 	}
 }
 
-// released notes that memory has been freed.
-func (k *checker) released(at uintptr, device []byte, p driver.DevicePtr) {
+// Kinds of memory.
+const (
+	deviceMemory  = "device"
+	pinnedMemory  = "pinned"
+	managedMemory = "managed"
+)
+
+// released notes that memory has been freed, which has an address p. Nothing uses it then.
+func (k *checker) released(data []byte, p driver.DevicePtr) {
 	if k == nil {
 		return
 	}
-	delete(k.allocations, at)
-	if device != nil {
-		delete(k.written, unsafe.SliceData(device))
+	at, to := address(data)
+	delete(k.allocations, p)
+	k.accesses.change(at, to, func(trail) trail { return trail{} })
+	if k.device[unsafe.SliceData(data)] {
+		delete(k.device, unsafe.SliceData(data))
 		k.freed[p] = callSite()
 	}
 }
 
-// initialised notes a write, and reports a read of device memory that nothing has ever been written to.
-func (k *checker) initialised(a access) {
-	at := uintptr(unsafe.Pointer(unsafe.SliceData(a.data)))
-	block, from := k.blockOf(at)
-	switch {
-	case block == nil:
-	case a.write:
-		block.add(from, from+len(a.data))
-	case a.read && !block.covers(from, from+len(a.data)):
-		k.out.report(Report{Kind: "uninitialised read", First: a.String() + " of device memory, not all of which has been written", Advice: "write it first, with a copy or Memset"})
+// left is what has been allocated and not freed.
+func (k *checker) left() (list []string) {
+	for _, a := range k.allocations {
+		if a.of.lost == driver.Success {
+			list = append(list, a.what)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// LeftOpen implements driver.Checker.
+func (m *machine) LeftOpen(memory []driver.DevicePtr) {
+	m.mu.Lock()
+	defer m.unlock()
+	k := m.checker
+	if k == nil || k.out.IgnoreLeaks {
+		return
+	}
+	slices.SortFunc(memory, func(a, b driver.DevicePtr) int { return cmp.Compare(k.allocations[a].what, k.allocations[b].what) })
+	for _, p := range memory {
+		if a, ok := k.allocations[p]; ok && a.of.lost == driver.Success {
+			k.out.report(Report{Kind: "leak", First: a.what + ", had not been closed when the Driver was", Advice: "close it when nothing needs it any more (Close)"})
+		}
 	}
 }
 
-// blockOf finds the device memory that an address is in.
-func (k *checker) blockOf(at uintptr) (*written, int) {
+// ofDevice reports whether an address is one of device memory that the program has allocated, where it says for itself what is written.
+func (k *checker) ofDevice(at uintptr) bool {
 	for _, d := range k.out.m.devices {
 		for _, b := range d.mem.blocks {
-			begin := uintptr(unsafe.Pointer(unsafe.SliceData(b.data)))
-			if at >= begin && at < begin+uintptr(len(b.data)) {
-				return k.written[unsafe.SliceData(b.data)], int(at - begin)
+			if from, to := address(b.data); from <= at && at < to {
+				return k.device[unsafe.SliceData(b.data)]
 			}
 		}
 	}
-	return nil, 0
+	return false
 }
 
 // stray reports a kernel's use of memory that has been freed. mu is held.
@@ -97,100 +104,6 @@ func (k *checker) stray(l *Launch, p driver.DevicePtr) {
 		}
 		k.out.report(Report{Kind: "use after free", First: fmt.Sprintf("%s uses memory that was freed at %s", first, site), Advice: "free it when nothing that uses it can be launched any more"})
 	}
-}
-
-// watch looks whether the program changes host memory that a queued copy reads.
-type watch struct {
-	by   *actor
-	data []byte
-	sum  uint64
-}
-
-const mostWatched = 1 << 20 // bytes
-
-// watch begins to watch what o reads of host memory, unless something else may yet write there.
-func (k *checker) watch(o *op, a *actor) {
-	if a.site == "" || o.kind != opWork {
-		return
-	}
-	for _, t := range o.notes().touches {
-		if t.host && !t.write && len(t.data) <= mostWatched && !k.writable(t.data) {
-			k.watches = append(k.watches, &watch{a, t.data, maphash.Bytes(k.seed, t.data)})
-		}
-	}
-}
-
-// writable reports whether an operation that is not done may write to host memory.
-func (k *checker) writable(data []byte) bool {
-	for o, a := range k.live {
-		if a.kind != opWork || o.notes().kernel != "" || slices.ContainsFunc(o.notes().writes(), func(to []byte) bool { return overlap(to, data) }) {
-			return true
-		}
-	}
-	return false
-}
-
-// writes is the memory that the operation writes to, kernels aside.
-func (x *notes) writes() (list [][]byte) {
-	for _, t := range x.touches {
-		if t.write {
-			list = append(list, t.data)
-		}
-	}
-	if x.word != nil {
-		list = append(list, x.word)
-	}
-	return list
-}
-
-// lookAt looks at what o reads, before it does. mu is held.
-func (k *checker) lookAt(o *op) {
-	for _, w := range k.watches {
-		if w.by == o.notes().actor {
-			k.look(w)
-		}
-	}
-}
-
-// look reports w if its memory has changed, and reports whether it has.
-func (k *checker) look(w *watch) {
-	if w.data == nil || k.wild > w.by.number || maphash.Bytes(k.seed, w.data) == w.sum {
-		return
-	}
-	k.out.report(Report{
-		Kind: "unordered access", First: access{w.by, touch{data: w.data}}.String(), Second: "the program writes there after that was queued",
-		Advice: "wait for the first before the program goes on (Sync, Wait, or an event recorded behind it)",
-	})
-	w.data = nil
-}
-
-// settleWatches ends the watches over what the program has now seen to be done.
-func (k *checker) settleWatches() {
-	k.watches = slices.DeleteFunc(k.watches, func(w *watch) bool {
-		if !behind(k.sees, w.by) {
-			return false
-		}
-		k.look(w)
-		return true
-	})
-}
-
-// overwrites ends the watches over memory that o, which is about to be queued, writes to. What the program has changed there before
-// is still told.
-func (k *checker) overwrites(o *op) {
-	for _, to := range o.notes().writes() {
-		for _, w := range k.watches {
-			if overlap(w.data, to) {
-				k.look(w)
-			}
-		}
-		k.rewritten(to)
-	}
-}
-
-// rewritten ends the watches over memory that is written to from now on, by an operation or by a program that tells.
-func (k *checker) rewritten(data []byte) {
-	k.watches = slices.DeleteFunc(k.watches, func(w *watch) bool { return w.data == nil || overlap(w.data, data) })
 }
 
 // ArgKind says what a kernel does with the memory that an argument points to.
@@ -231,6 +144,27 @@ func (m *machine) touchRows(b rows, write, host bool) {
 	}
 }
 
+// touchNative notes what the native host function o, of a cell, does with memory: a HostCopy what it is told; any other one may read and
+// write, from where its data points to, what is pinned or managed there. mu is held.
+func (m *machine) touchNative(o *op, cell uintptr) {
+	if m.checker == nil {
+		return
+	}
+	fn, data := native.CallOf(cell)
+	if fn == native.CopyFunc() {
+		c := native.CopyArgsAt(data)
+		m.touch(memoryAt(c.Dst, c.N), true, true)
+		m.touch(memoryAt(c.Src, c.N), false, true)
+		o.note().exact = true
+	} else if ofHost(driver.DevicePtr(data)) {
+		m.touch(m.reach(driver.DevicePtr(data)), true, true)
+	}
+	o.note().touches = m.takeTouches()
+}
+
+// memoryAt is the memory at an address of host memory, which somebody keeps.
+func memoryAt(at, n uintptr) []byte { return unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), n) }
+
 // takeTouches hands over what touch has noted.
 func (m *machine) takeTouches() []touch {
 	list := m.touching
@@ -253,7 +187,7 @@ func (m *machine) known(o *op, call func(uint64)) func(uint64) {
 	}
 	who := o.notes().actor
 	return func(data uint64) {
-		id := goroutineID()
+		id := native.Goroutine()
 		m.mu.Lock()
 		m.checker.inside[id] = who
 		m.mu.Unlock()

@@ -2,6 +2,7 @@ package softcuda
 
 import (
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -12,6 +13,7 @@ type choices struct {
 	rng    *rand.Rand
 	eager  float64 // how probable one more step at the end of a call is
 	ranked bool    // streams have ranks, and the highest goes first until ranks change
+	marks  bool    // marks, which take no time, go first: else who stands behind many of them seldom comes early
 	ranks  map[uint64]uint64
 
 	script *script
@@ -28,8 +30,8 @@ const mostSteps = 64 // at the end of a call
 
 func newChoices(o Options) choices {
 	c := choices{rng: rand.New(rand.NewPCG(o.Seed, 1)), ranks: map[uint64]uint64{}, script: o.script}
-	c.eager = []float64{0, 0.3, 0.6, 0.9}[c.rng.IntN(4)]
-	c.ranked = c.rng.IntN(3) == 0
+	c.eager = []float64{0, 0, 0.3, 0.9}[c.rng.IntN(4)]
+	c.ranked, c.marks = c.rng.IntN(3) == 0, c.rng.IntN(2) == 0
 	return c
 }
 
@@ -65,12 +67,18 @@ func (c *choices) pick(list []candidate) int {
 		return 0
 	}
 	return min(len(list)-1, c.choose(func() int {
+		if i := slices.IndexFunc(list, candidate.mark); c.marks && i >= 0 {
+			return i
+		}
 		if !c.ranked {
 			return c.rng.IntN(len(list))
 		}
 		return c.highest(list)
 	}))
 }
+
+// mark reports whether all there is to do is a mark.
+func (l candidate) mark() bool { return l.of != nil && l.of.first.kind == opMark }
 
 // highest is the candidate of the highest rank. Now and then all ranks change.
 func (c *choices) highest(list []candidate) int {
@@ -101,6 +109,17 @@ type costs struct {
 }
 
 func newCosts(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
+
+// reach has the clock stand at a time, if it is not past that.
+func (c *costs) reach(at time.Time) {
+	for {
+		past := c.past.Load()
+		more := at.Sub(time.Now().Add(time.Duration(past)))
+		if more <= 0 || c.past.CompareAndSwap(past, past+int64(more)) {
+			return
+		}
+	}
+}
 
 // pass lets the time pass that o takes. Marks take none.
 func (c *costs) pass(o *op) {

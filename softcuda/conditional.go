@@ -152,17 +152,20 @@ func (m *machine) branchAt(s *stream) {
 
 // runBody queues a body on streams that nobody else has. When it is done, a loop asks again, and everything else is over.
 func (m *machine) runBody(s *stream, b *branch, p *plan) {
-	tail, end := &stream{ctx: s.ctx, flags: driver.StreamNonBlocking, inner: true}, &op{kind: opMark}
+	tail, end := &stream{ctx: s.ctx, flags: driver.StreamNonBlocking, inner: true, inside: s.first.notes().actor}, &op{kind: opMark}
 	end.more().effect = func() {
-		switch {
-		case s.ctx.lost != driver.Success:
-		case b.node.kind == driver.CondWhile:
+		if s.ctx.lost != driver.Success {
+			return
+		}
+		m.timing.leave(s, tail)
+		if b.node.kind == driver.CondWhile {
 			s.running = false
 			m.settling = append(m.settling, s)
-		default:
-			m.endBranch(s)
+			return
 		}
+		m.endBranch(s)
 	}
+	m.timing.enter(s, tail)
 	b.spread(p, tail, nil, end)
 	m.enqueue(tail, end)
 }

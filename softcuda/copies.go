@@ -2,31 +2,11 @@ package softcuda
 
 import (
 	"runtime"
-	"sync"
 	"time"
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
 )
-
-// copyEngines are a device's copy engines: one for each direction between host and device. Each does one copy at a time, of
-// whatever stream; which one of those that are due comes first is nobody's promise.
-type copyEngines struct{ toHost, toDevice sync.Mutex }
-
-// on has an engine do a copy.
-func on(engine *sync.Mutex, do func()) func() {
-	return func() {
-		engine.Lock()
-		defer engine.Unlock()
-		do()
-	}
-}
-
-// engines are those of ctx's device, for an operation that has been found to be queueable there. mu is held.
-func (m *machine) engines(ctx driver.Context, raw driver.Stream) *copyEngines {
-	s, _ := m.stream(ctx, raw)
-	return &s.ctx.dev.engines
-}
 
 // MemHostRegister implements driver.MoreMemory. As on hardware a range must not meet one that is pinned already.
 func (m *machine) MemHostRegister(ctx driver.Context, p unsafe.Pointer, n uintptr, flags uint32) driver.Result {
@@ -77,30 +57,24 @@ func (m *machine) MemHostUnregister(ctx driver.Context, p unsafe.Pointer) driver
 // Memcpy2DAsync implements driver.MoreMemory.
 func (m *machine) Memcpy2DAsync(ctx driver.Context, c *driver.Copy2D, s driver.Stream) driver.Result {
 	rows := *c
-	return m.queueWork(ctx, s, func() (func(), driver.Result) {
+	return m.queueWork(ctx, s, func() (t transfer, r driver.Result) {
 		from, r := m.end2D(&rows, &rows.Src)
 		if r != driver.Success {
-			return nil, r
+			return t, r
 		}
 		to, r := m.end2D(&rows, &rows.Dst)
-		if r == driver.Success {
-			m.touchRows(rows2D(to, &rows, &rows.Dst), true, rows.Dst.Type == driver.MemoryHost)
-			m.touchRows(rows2D(from, &rows, &rows.Src), false, rows.Src.Type == driver.MemoryHost)
+		if r != driver.Success || rows.Width == 0 || rows.Height == 0 {
+			return t, r
 		}
+		intoHost, fromHost := rows.Dst.Type == driver.MemoryHost, rows.Src.Type == driver.MemoryHost
+		m.touchRows(rows2D(to, &rows, &rows.Dst), true, intoHost)
+		m.touchRows(rows2D(from, &rows, &rows.Src), false, fromHost)
 		do := func() {
 			for y := range rows.Height {
 				copy(to[y*rows.Dst.Pitch:][:rows.Width], from[y*rows.Src.Pitch:])
 			}
 		}
-		switch engines := m.engines(ctx, s); {
-		case rows.Width == 0 || rows.Height == 0:
-			return nil, r
-		case rows.Src.Type == driver.MemoryHost && rows.Dst.Type == driver.MemoryDevice:
-			return on(&engines.toDevice, do), r
-		case rows.Dst.Type == driver.MemoryHost && rows.Src.Type == driver.MemoryDevice:
-			return on(&engines.toHost, do), r
-		}
-		return do, r
+		return transfer{do, load{wayOf(intoHost, fromHost), rows.Width * rows.Height}}, r
 	})
 }
 

@@ -7,31 +7,30 @@ import (
 	"github.com/hostlaunch/cuda/internal/driver"
 )
 
-// queueWork queues a copy. prepare is called with mu held: it checks the operands and returns what is to be done.
-func (m *machine) queueWork(ctx driver.Context, onto driver.Stream, prepare func() (work func(), r driver.Result)) driver.Result {
+// queueWork queues a copy. prepare is called with mu held: it checks the operands and returns what is to be done; the zero transfer is
+// nothing.
+func (m *machine) queueWork(ctx driver.Context, onto driver.Stream, prepare func() (transfer, driver.Result)) driver.Result {
 	return m.queueWorkAs(driver.NodeMemcpy, ctx, onto, prepare)
 }
 
 // queueWorkAs queues device work that is captured as a node of a type.
-func (m *machine) queueWorkAs(typ driver.NodeType, ctx driver.Context, onto driver.Stream, prepare func() (work func(), r driver.Result)) driver.Result {
+func (m *machine) queueWorkAs(typ driver.NodeType, ctx driver.Context, onto driver.Stream, prepare func() (transfer, driver.Result)) driver.Result {
 	m.mu.Lock()
 	defer m.unlock()
 	s, r := m.queueable(ctx, onto)
 	if r != driver.Success {
 		return r
 	}
-	work, r := prepare()
+	t, r := prepare()
 	touches := m.takeTouches()
-	if r != driver.Success || work == nil {
+	if r != driver.Success || t.do == nil {
 		return r
 	}
-	o := &op{kind: opWork, node: uint8(typ), work: func() driver.Result {
-		work()
-		return driver.Success
-	}}
+	o := &op{kind: opWork, node: uint8(typ), work: s.ctx.dev.engines.doing(t)}
 	if touches != nil {
 		o.note().touches = touches
 	}
+	m.timing.loaded(o, t.load)
 	m.enqueue(s, o)
 	return driver.Success
 }
@@ -46,43 +45,44 @@ func hostBytes(p unsafe.Pointer, n uintptr) ([]byte, driver.Result) {
 
 // MemcpyHtoDAsync implements driver.Memory.
 func (m *machine) MemcpyHtoDAsync(ctx driver.Context, dst driver.DevicePtr, src unsafe.Pointer, n uintptr, s driver.Stream) driver.Result {
-	return m.queueWork(ctx, s, func() (func(), driver.Result) {
+	return m.queueWork(ctx, s, func() (t transfer, r driver.Result) {
 		to, r := m.span(dst, n)
 		if r != driver.Success {
-			return nil, r
+			return t, r
 		}
 		from, r := hostBytes(src, n)
-		m.touch(to, true, false)
+		m.touch(to, true, ofHost(dst))
 		m.touch(from, false, true)
-		return on(&m.engines(ctx, s).toDevice, func() { copy(to, from) }), r
+		return transfer{func() { copy(to, from) }, load{toDevice, n}}, r
 	})
 }
 
 // MemcpyDtoHAsync implements driver.Memory.
 func (m *machine) MemcpyDtoHAsync(ctx driver.Context, dst unsafe.Pointer, src driver.DevicePtr, n uintptr, s driver.Stream) driver.Result {
-	return m.queueWork(ctx, s, func() (func(), driver.Result) {
+	return m.queueWork(ctx, s, func() (t transfer, r driver.Result) {
 		from, r := m.span(src, n)
 		if r != driver.Success {
-			return nil, r
+			return t, r
 		}
 		to, r := hostBytes(dst, n)
 		m.touch(to, true, true)
-		m.touch(from, false, false)
-		return on(&m.engines(ctx, s).toHost, func() { copy(to, from) }), r
+		m.touch(from, false, ofHost(src))
+		return transfer{func() { copy(to, from) }, load{toHost, n}}, r
 	})
 }
 
 // MemcpyDtoDAsync implements driver.Memory.
 func (m *machine) MemcpyDtoDAsync(ctx driver.Context, dst, src driver.DevicePtr, n uintptr, s driver.Stream) driver.Result {
-	return m.queueWork(ctx, s, func() (func(), driver.Result) {
+	return m.queueWork(ctx, s, func() (t transfer, r driver.Result) {
 		to, r := m.span(dst, n)
 		if r != driver.Success {
-			return nil, r
+			return t, r
 		}
 		from, r := m.span(src, n)
-		m.touch(to, true, deviceOf(dst) == 0)
-		m.touch(from, false, deviceOf(src) == 0)
-		return func() { copy(to, from) }, r
+		intoHost, fromHost := ofHost(dst), ofHost(src)
+		m.touch(to, true, intoHost)
+		m.touch(from, false, fromHost)
+		return transfer{func() { copy(to, from) }, load{wayOf(intoHost, fromHost), n}}, r
 	})
 }
 
@@ -102,14 +102,14 @@ func (m *machine) MemsetD32Async(ctx driver.Context, dst driver.DevicePtr, value
 }
 
 func (m *machine) memset(ctx driver.Context, dst driver.DevicePtr, value []byte, n uintptr, s driver.Stream) driver.Result {
-	return m.queueWorkAs(driver.NodeMemset, ctx, s, func() (func(), driver.Result) {
+	return m.queueWorkAs(driver.NodeMemset, ctx, s, func() (t transfer, r driver.Result) {
 		size := uintptr(len(value))
 		if uintptr(dst)%size != 0 {
-			return nil, driver.ErrorInvalidValue
+			return t, driver.ErrorInvalidValue
 		}
 		to, r := m.span(dst, n*size)
-		m.touch(to, true, false)
-		return func() { fill(to, value) }, r
+		m.touch(to, true, ofHost(dst))
+		return transfer{func() { fill(to, value) }, load{onDevice, n * size}}, r
 	})
 }
 

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/hostlaunch/cuda"
+	"github.com/hostlaunch/cuda/internal/nativetest"
 	"github.com/hostlaunch/cuda/softcuda"
 )
 
@@ -75,8 +77,30 @@ func (l *lab) sync(s *cuda.Stream)                  { l.Helper(); noErr(l, s.Syn
 func (l *lab) after(s, other *cuda.Stream)          { l.Helper(); noErr(l, s.WaitStream(other)) }
 func (l *lab) record(s *cuda.Stream, e *cuda.Event) { l.Helper(); noErr(l, s.Record(e)) }
 func (l *lab) wait(s *cuda.Stream, e *cuda.Event)   { l.Helper(); noErr(l, s.WaitEvent(e)) }
-func (l *lab) reads(b []byte)                       { l.check.Reads(b) }
-func (l *lab) writes(b []byte)                      { l.check.Writes(b); b[0]++ }
+func (l *lab) hostCopy(on cuda.Queue, to, from []byte) {
+	l.Helper()
+	noErr(l, cuda.HostCopy(on, cuda.HostSlice(to), cuda.HostSlice(from)))
+}
+
+// count has a native function add to the first word of b.
+func (l *lab) count(on cuda.Queue, b []byte) {
+	l.Helper()
+	noErr(l, cuda.HostLaunchNative(on, cuda.NativeFunc(nativetest.Func(nativetest.Add)), cuda.NativePointer(unsafe.Pointer(&b[0]))))
+}
+
+// conditional is a graph that always sets x and has a kernel add to y, both in a conditional.
+func (l *lab) conditional() *cuda.GraphExec {
+	l.Helper()
+	g := must(l.dev.NewGraph())
+	cond := must(g.NewCondition(cuda.AtLaunch(1)))
+	_, then, err := g.AddIf(cond)
+	noErr(l, err)
+	one := cuda.LaunchConfig{Grid: cuda.Dim3{X: 1, Y: 1, Z: 1}, Block: cuda.Dim3{X: 1, Y: 1, Z: 1}}
+	must(then.AddNode(cuda.KernelParams(l.kernels["inc"], one, l.y), must(then.AddNode(cuda.MemsetParams(l.x, 1)))))
+	return must(g.Instantiate())
+}
+func (l *lab) reads(b []byte)  { l.check.Reads(b) }
+func (l *lab) writes(b []byte) { l.check.Writes(b); b[0]++ }
 func (l *lab) part(b *cuda.Buffer, from, n int) *cuda.Buffer {
 	l.Helper()
 	return must(b.Slice(from, n))
@@ -96,7 +120,7 @@ type program struct {
 }
 
 func newLab(t *testing.T, seed uint64) *lab {
-	l := &lab{T: t, check: new(softcuda.Check), kernels: map[string]*cuda.Kernel{}}
+	l := &lab{T: t, check: &softcuda.Check{IgnoreLeaks: true}, kernels: map[string]*cuda.Kernel{}}
 	l.drv, l.dev = openSeeded(t, softcuda.Options{Seed: seed, Check: l.check, Kernels: corpusKernels, Arguments: corpusArguments})
 	s := newStreams(t, l.dev, 3)
 	l.a, l.b, l.c = s[0], s[1], s[2]
@@ -285,6 +309,44 @@ var wrongPrograms = []program{
 		noErr(l, l.b.WaitValue32(l.z.Word(0), cuda.ValueEQ, 1))
 		l.copy(l.b, l.y, l.x)
 	}},
+	{"HostCopy of what another stream copies to the host", "copy", "host function", func(l *lab) {
+		l.down(l.a, l.h, l.x)
+		l.hostCopy(l.b, l.g, l.h)
+	}},
+	{"HostCopy to what a copy reads", "host function", "copy", func(l *lab) {
+		l.hostCopy(l.a, l.h, l.g)
+		l.up(l.b, l.x, l.h)
+	}},
+	{"HostCopy of a graph beside a stream", "host function", "copy", func(l *lab) {
+		noErr(l, l.graph(l.a, func(g *cuda.GraphBuilder) { l.hostCopy(g, l.h, l.g) }).Launch(l.a))
+		l.down(l.b, l.h, l.x)
+	}},
+	{"HostCopy, read before sync", "host function", "the program", func(l *lab) {
+		l.hostCopy(l.a, l.g, l.h)
+		l.reads(l.g)
+	}},
+	{"native function beside a copy to the host", "copy", "host function", func(l *lab) {
+		l.down(l.a, l.h, l.x)
+		l.count(l.b, l.h)
+	}},
+	{"body of a conditional beside a copy", "memset in a conditional", "copy", func(l *lab) {
+		noErr(l, l.conditional().Launch(l.a))
+		l.copy(l.b, l.z, l.x)
+	}},
+	{"kernel in a conditional beside a copy", "copy", "kernel inc in a conditional", func(l *lab) {
+		l.copy(l.b, l.z, l.y)
+		noErr(l, l.conditional().Launch(l.a))
+	}},
+	{"managed memory read before sync", "kernel inc", "the program", func(l *lab) {
+		m := must(l.dev.AllocManaged(64, cuda.AttachGlobal))
+		l.inc(l.a, m.Buffer())
+		l.reads(m.Bytes())
+	}},
+	{"managed memory of two streams", "memset", "kernel inc", func(l *lab) {
+		m := must(l.dev.AllocManaged(64, cuda.AttachGlobal)).Buffer()
+		l.set(l.a, m)
+		l.inc(l.b, m)
+	}},
 	{"device memory read before it is written", "copy", "", func(l *lab) { l.down(l.a, l.h, must(l.dev.Alloc(64))) }},
 	{"device memory written in part", "kernel sum", "", func(l *lab) {
 		b := must(l.dev.Alloc(64))
@@ -466,6 +528,51 @@ var rightPrograms = []program{
 			l.sync(l.a)
 			from[0]++
 		}
+	}},
+	{name: "HostCopy behind its copies", run: func(l *lab) {
+		l.down(l.a, l.h, l.x)
+		l.hostCopy(l.a, l.g, l.h)
+		l.up(l.a, l.y, l.g)
+		l.sync(l.a)
+		l.reads(l.g)
+		l.writes(l.h)
+	}},
+	{name: "HostCopy of slices, which is told", run: func(l *lab) {
+		done, to := make(chan struct{}), make([]byte, 64)
+		l.down(l.a, l.h, l.x)
+		noErr(l, cuda.HostCopy(l.a, cuda.HostSlice(to), cuda.HostSlice(l.h), cuda.OnDone(func(error) { close(done) })))
+		<-done
+		l.reads(to)
+		l.writes(l.h)
+	}},
+	{name: "HostCopy, which a host function of another stream tells", run: func(l *lab) {
+		done := make(chan struct{})
+		l.hostCopy(l.a, l.g, l.h)
+		l.after(l.b, l.a)
+		l.host(l.b, func() { close(done) })
+		<-done
+		l.reads(l.g)
+		l.writes(l.h)
+	}},
+	{name: "native function behind its copy", run: func(l *lab) {
+		l.down(l.a, l.h, l.x)
+		l.count(l.a, l.h)
+		l.up(l.a, l.y, l.h)
+	}},
+	{name: "conditional, and its stream waited for", run: func(l *lab) {
+		x := l.conditional()
+		noErr(l, x.Launch(l.a))
+		noErr(l, x.Launch(l.a))
+		l.after(l.b, l.a)
+		l.copy(l.b, l.z, l.x)
+		l.copy(l.b, l.z, l.y)
+	}},
+	{name: "managed memory read after sync", run: func(l *lab) {
+		m := must(l.dev.AllocManaged(64, cuda.AttachGlobal))
+		l.inc(l.a, m.Buffer())
+		l.sync(l.a)
+		l.reads(m.Bytes())
+		l.writes(m.Bytes())
 	}},
 	{name: "device memory written in two parts", run: func(l *lab) {
 		b := must(l.dev.Alloc(64))

@@ -31,12 +31,16 @@ type opExtra struct {
 	notes   *notes    // for a schedule, faults or a checker
 }
 
-// notes are what only a device needs of an operation that has a schedule, faults, a checker or tracked activity.
+// notes are what only a device needs of an operation that has a schedule, faults, a checker, a Cost or tracked activity.
 type notes struct {
 	clock   clock   // of a host function: what it is ordered behind
 	kernel  string  // of a kernel: its name
 	step    *Step   // on a device with a Seed
+	launch  *Launch // of a kernel
+	load    load    // of a transfer, if there is a Cost
+	when    *when   // if there is a Cost
 	touches []touch // what it does with memory, kernels aside
+	exact   bool    // of a host function: it touches nothing else
 	word    word    // of a memory operation
 	actor   *actor  // it, for the checker
 }
@@ -113,6 +117,7 @@ func (m *machine) enqueue(s *stream, o *op) {
 	}
 	s.orderLegacy(o)
 	m.track(s, o)
+	m.timing.comes(o)
 	if s.last == nil {
 		s.first = o
 		s.ctx.busy[s] = struct{}{}
@@ -182,7 +187,7 @@ func (m *machine) finish(s *stream) {
 	o.next = nil
 	if o.kind == opHost || o.kind == opCallback {
 		s.hostsRun++
-		m.checker.saw(s, tick{host: s.hostsRun})
+		m.checker.ran(s, s.hostsRun)
 	}
 	m.conclude(o, s.ctx.lost)
 }
@@ -195,8 +200,12 @@ func (m *machine) conclude(o *op, r driver.Result) {
 	if x == nil {
 		return
 	}
+	at := m.timing.ended(o, r)
 	if x.record != nil {
-		x.record.complete(r, m.now())
+		if at.IsZero() {
+			at = m.now()
+		}
+		x.record.complete(r, at)
 	}
 	if x.effect != nil {
 		x.effect()
@@ -235,7 +244,7 @@ func (m *machine) work(s *stream) {
 // step does the device operation at the head of s and reports whether the next one is to follow at once. mu is held, but not
 // during the operation.
 func (m *machine) step(s *stream) bool {
-	do := m.faults.operation(s.first, s.first.work)
+	do := m.faults.operation(s.first, m.timing.begins(s.first, s.first.work))
 	m.checker.begins(s.first)
 	s.ctx.executing++
 	m.unlock()
@@ -302,6 +311,9 @@ func (m *machine) fail(c *context, r driver.Result) {
 	}
 	clear(c.busy)
 	c.host.clear()
+	if m.sched != nil {
+		m.sched.drop(c)
+	}
 	m.serveCalls(c)
 	m.settle()
 	m.workers.Add(1)
@@ -316,7 +328,6 @@ func (m *machine) busyStreams(c *context) []*stream {
 	list := slices.Collect(maps.Keys(c.busy))
 	if m.sched != nil {
 		slices.SortFunc(list, func(a, b *stream) int { return cmp.Compare(a.id, b.id) })
-		m.sched.drop(c)
 	}
 	return list
 }

@@ -128,6 +128,7 @@ func (m *machine) EventQuery(_ driver.Context, raw driver.Event) driver.Result {
 		return driver.ErrorNotReady
 	}
 	if r == driver.Success && e.latest != nil {
+		m.timing.seen(e.latest.at)
 		m.observe(e.latest.clock)
 	}
 	return r
@@ -144,6 +145,7 @@ func (m *machine) EventSynchronize(_ driver.Context, raw driver.Event) driver.Re
 		m.unlock()
 		return r
 	}
+	m.timing.seen(e.latest.at)
 	seen := e.latest.clock
 	return m.observeAfter(seen, m.wait(e.latest.op))
 }
@@ -185,6 +187,7 @@ func (m *machine) NotifyEvent(_ driver.Context, raw driver.Event, fn func(driver
 			r = e.latest.capture.question()
 		}
 		if e.latest != nil && r == driver.Success {
+			m.timing.seen(e.latest.at)
 			m.observe(e.latest.clock)
 		}
 		m.calls = append(m.calls, func() { fn(r) })

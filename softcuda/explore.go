@@ -11,7 +11,6 @@ import (
 // Testing is what Explore needs of a *testing.T or *testing.B.
 type Testing[T any] interface {
 	Helper()
-	Failed() bool
 	Errorf(format string, args ...any)
 	Logf(format string, args ...any)
 	Run(name string, f func(T)) bool
@@ -74,7 +73,7 @@ func (e *exploration[T]) try(name string, list []int) (made []int, trace string,
 	o.Trace = new(Trace)
 	o.script = &script{replay: list != nil, list: list}
 	if o.Check != nil {
-		o.Check = new(Check)
+		o.Check = &Check{IgnoreLeaks: o.Check.IgnoreLeaks}
 	}
 	o.Faults = o.Faults.again()
 	ok = e.t.Run(name, func(t T) {

@@ -57,6 +57,8 @@ func stagedTwice(drv *cuda.Driver, waits bool) (first, second byte, err error) {
 	staging, _ := dev.AllocPinned(8)
 	a, _ := dev.Alloc(8)
 	b, _ := dev.Alloc(8)
+	out, _ := dev.AllocPinned(16)
+	defer func() { staging.Close(); a.Close(); b.Close(); out.Close() }()
 	in := staging.Bytes()
 	in[0] = 1
 	err = cuda.CopyToDevice(s, a, in)
@@ -67,7 +69,6 @@ func stagedTwice(drv *cuda.Driver, waits bool) (first, second byte, err error) {
 	if err == nil {
 		err = cuda.CopyToDevice(s, b, in)
 	}
-	out, _ := dev.AllocPinned(16)
 	if err == nil {
 		err = cuda.CopyToHost(s, out.Bytes()[:8], a)
 	}

@@ -228,6 +228,7 @@ func (f *Faults) operation(o *op, do func() driver.Result) func() driver.Result 
 	if !ok {
 		return do
 	}
+	o.delayed(hit.Delay)
 	dev := o.owner.ctx.dev
 	return func() driver.Result {
 		time.Sleep(hit.Delay)

@@ -46,10 +46,11 @@ func newNode(o *op) *graphNode {
 		typ = driver.NodeHost
 	}
 	flat := typ == driver.NodeMemcpy || typ == driver.NodeMemset
-	act := &action{kind: o.kind, work: o.work, data: o.data, flat: flat}
+	act := &action{kind: o.kind, work: o.work, data: o.data, flat: flat, load: o.notes().load}
 	if list := o.notes().touches; list != nil {
 		act.touches = &list
 	}
+	act.exact = o.notes().exact
 	return &graphNode{typ: typ, act: act}
 }
 

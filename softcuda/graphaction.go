@@ -17,12 +17,14 @@ type action struct {
 	call  *kernelCall    // of a kernel node
 	flat  bool           // of a copy or memset: one row
 	ends  [2]place       // of a copy or memset: where its memory is
+	load  load           // of a copy or memset; captured ones note it if there is a Cost
 	form  any            // of a copy or memset: the parameters, if it was not captured
 	batch []driver.MemOp // of a batch of memory operations
 	steps []*op          // what the batch does, one after another
 	mem   *reservation   // of a memory node
 
-	touches *[]touch // of a copy or memset: what it does with memory, if there is a checker
+	touches *[]touch // of a copy, a memset or a native function: what it does with memory, if there is a checker
+	exact   bool     // of a native function: that is all
 }
 
 // place says where one end of a copy is. The zero place is any: captures do not note it.
@@ -41,9 +43,9 @@ func (m *machine) newAction(c *context, p *driver.NodeParams) (*action, driver.R
 		call, _, r := m.newCall(c, p.Func, p.Launch)
 		return call.action(), r
 	case driver.NodeMemcpy:
-		return m.copyAction(p.Copy)
+		return m.copyAction(c.dev, p.Copy)
 	case driver.NodeMemset:
-		return m.memsetAction(p.Memset)
+		return m.memsetAction(c.dev, p.Memset)
 	case driver.NodeHost:
 		if p.Mode > mostSyncMode {
 			return nil, driver.ErrorInvalidValue

@@ -89,8 +89,11 @@ func (m *machine) findEnd(e end, width, height, depth uintptr) (b rows, at place
 // deviceOf is the number of the device that p belongs to, from 1; 0 for host memory.
 func deviceOf(p driver.DevicePtr) int { return int(p / deviceSpace) }
 
-// copyAction makes the action of a memcpy node.
-func (m *machine) copyAction(c *driver.Memcpy3D) (*action, driver.Result) {
+// ofHost reports whether p is an address of host memory.
+func ofHost(p driver.DevicePtr) bool { return deviceOf(p) == 0 }
+
+// copyAction makes the action of a memcpy node, of device d.
+func (m *machine) copyAction(d *device, c *driver.Memcpy3D) (*action, driver.Result) {
 	if c == nil || c.Width == 0 || c.Height == 0 || c.Depth == 0 {
 		return nil, driver.ErrorInvalidValue
 	}
@@ -104,15 +107,13 @@ func (m *machine) copyAction(c *driver.Memcpy3D) (*action, driver.Result) {
 	}
 	m.touchRows(to, true, c.DstType == driver.MemoryHost)
 	m.touchRows(from, false, c.SrcType == driver.MemoryHost)
-	work := func() driver.Result {
-		to.each(func(y, z uintptr) { copy(to.row(y, z), from.row(y, z)) })
-		return driver.Success
-	}
-	return &action{kind: opWork, work: work, flat: c.Height == 1 && c.Depth == 1, ends: [2]place{a, b}, form: *c, touches: m.nodeTouches()}, driver.Success
+	do := func() { to.each(func(y, z uintptr) { copy(to.row(y, z), from.row(y, z)) }) }
+	t := transfer{do, load{wayOf(c.DstType == driver.MemoryHost, c.SrcType == driver.MemoryHost), c.Width * c.Height * c.Depth}}
+	return &action{kind: opWork, work: d.engines.doing(t), flat: c.Height == 1 && c.Depth == 1, ends: [2]place{a, b}, form: *c, load: t.load, touches: m.nodeTouches()}, driver.Success
 }
 
-// memsetAction makes the action of a memset node.
-func (m *machine) memsetAction(s *driver.Memset) (*action, driver.Result) {
+// memsetAction makes the action of a memset node, of device d.
+func (m *machine) memsetAction(d *device, s *driver.Memset) (*action, driver.Result) {
 	if s == nil || s.Width == 0 || s.Height == 0 || s.Width > 1<<56 {
 		return nil, driver.ErrorInvalidValue
 	}
@@ -137,9 +138,6 @@ func (m *machine) memsetAction(s *driver.Memset) (*action, driver.Result) {
 	if b.data, r = m.nodeSpan(s.Dst, n); r == driver.Success {
 		m.touchRows(b, true, false)
 	}
-	work := func() driver.Result {
-		b.each(func(y, z uintptr) { fill(b.row(y, z), element) })
-		return driver.Success
-	}
-	return &action{kind: opWork, work: work, flat: s.Height == 1, ends: [2]place{{driver.MemoryDevice, deviceOf(s.Dst)}}, form: *s, touches: m.nodeTouches()}, r
+	t := transfer{func() { b.each(func(y, z uintptr) { fill(b.row(y, z), element) }) }, load{onDevice, b.width * b.height}}
+	return &action{kind: opWork, work: d.engines.doing(t), flat: s.Height == 1, ends: [2]place{{driver.MemoryDevice, deviceOf(s.Dst)}}, form: *s, load: t.load, touches: m.nodeTouches()}, r
 }

@@ -97,7 +97,7 @@ func (l *launching) spread(p *plan, s *stream, start, end *op) {
 		n := &p.nodes[i]
 		lane := lanes[n.lane]
 		if lane == nil {
-			lane = &stream{ctx: n.ctx, flags: driver.StreamNonBlocking, priority: l.priority, inner: l.inner, launcher: s}
+			lane = &stream{ctx: n.ctx, flags: driver.StreamNonBlocking, priority: l.priority, inner: l.inner, inside: s.inside, launcher: s, until: s.until}
 			lanes[n.lane] = lane
 			l.order(lane, s)
 		}
@@ -142,12 +142,14 @@ func (l *launching) first(n *execNode, lane *stream) *op {
 	}
 	o := &op{kind: n.act.kind, node: uint8(n.typ), work: n.act.work, data: n.act.data}
 	if n.act.touches != nil {
-		o.note().touches = *n.act.touches
+		x := o.note()
+		x.touches, x.exact = *n.act.touches, n.act.exact
 	}
+	l.m.timing.loaded(o, n.act.load)
 	switch n.typ {
 	case driver.NodeKernel:
 		l.m.named(o, n.act.call)
-		if len(l.conds) > 0 || l.m.checker != nil {
+		if len(l.conds) > 0 || l.m.checker != nil || l.m.timing != nil {
 			o.work = n.act.call.within(l.conds, o)
 		}
 	case driver.NodeMemFree:
@@ -185,7 +187,7 @@ func (o *op) again() *op {
 	return again
 }
 
-// within is k run by o, as part of a graph that has conditionals.
+// within is k run by o: in a graph with conditionals, whose handles are conds, or where somebody wants to know of o what it does.
 func (k *kernelCall) within(conds map[driver.ConditionalHandle]*condValue, o *op) func() driver.Result {
 	launch := *k.launch
 	launch.conds, launch.op = conds, o

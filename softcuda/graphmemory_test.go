@@ -146,11 +146,11 @@ func TestGraphMemoryIsNotWatched(t *testing.T) {
 	want(t, "alloc", r, driver.Success)
 	want(t, "launch", m.GraphLaunch(ctx, x, s), driver.Success)
 	want(t, "copy", m.MemcpyDtoDAsync(ctx, p, alloc.Address, 64, s), driver.Success)
-	if n := len(m.checker.watches); n != 0 {
+	if n := m.checker.watches.n; n != 0 {
 		t.Errorf("%d watches of device memory", n)
 	}
 	want(t, "copy", m.MemcpyDtoDAsync(ctx, p, driver.DevicePtr(uintptr(h)), 64, s), driver.Success)
-	if n := len(m.checker.watches); n != 1 {
+	if n := m.checker.watches.n; n != 1 {
 		t.Errorf("%d watches of pinned memory, want 1", n)
 	}
 	want(t, "sync", m.CtxSynchronize(ctx), driver.Success)

@@ -38,6 +38,7 @@ func testSend(t Tester, drv *cuda.Driver) {
 	staging, _ := dev.AllocPinned(1)
 	a, _ := dev.Alloc(1)
 	b, _ := dev.Alloc(1)
+	defer func() { staging.Close(); a.Close(); b.Close() }()
 	if err := send(s, staging, []*cuda.Buffer{a, b}, []byte{1, 2}); err != nil {
 		t.Errorf("send: %v", err)
 	}

@@ -80,6 +80,7 @@ func (m *machine) LaunchNativeHostFunc(ctx driver.Context, raw driver.Stream, fn
 	o := &op{kind: opHost, work: callNative(fn, data)}
 	if fn == native.CellEntry() {
 		o.data = uint64(data) // for GraphHostNodeGetParams
+		m.touchNative(o, data)
 	}
 	m.enqueue(s, o)
 	return driver.Success
@@ -185,10 +186,10 @@ func (m *machine) nextTurn(c *context, t *callTurn) bool {
 	m.observe(t.s.first.notes().clock)
 	if o := t.s.first; o.kind == opCallback {
 		m.callbackTurn(t, o.data, driver.Success)
-		t.call = m.known(o, t.call)
+		t.call = m.timing.call(o, m.known(o, t.call))
 		return true
 	}
-	if m.faults != nil || m.checker != nil {
+	if m.faults != nil || m.checker != nil || m.timing != nil {
 		m.delayedTurn(t)
 		return true
 	}
@@ -221,9 +222,10 @@ func (m *machine) hostCall(o *op) func(uint64) {
 // delayedTurn is a turn of one function, which a fault may delay, and which the checker knows while it runs.
 func (m *machine) delayedTurn(t *callTurn) {
 	o := t.s.first
+	m.checker.begins(o)
 	t.data[0], t.n = o.data, 1
 	call := m.hostCall(o)
-	do := m.faults.operation(o, func() driver.Result { call(o.data); return driver.Success })
+	do := m.faults.operation(o, m.timing.begins(o, func() driver.Result { call(o.data); return driver.Success }))
 	t.call = m.known(o, func(uint64) { do() })
 }
 

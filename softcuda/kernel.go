@@ -36,7 +36,7 @@ type Launch struct {
 	params  []byte
 	offsets []uint32
 	conds   map[driver.ConditionalHandle]*condValue // of the graph that it is a node of
-	op      *op                                     // that it is a run of, if there is a checker
+	op      *op                                     // that it is a run of, if there is a checker or a Cost
 }
 
 // Threads is how many threads the launch has.
@@ -45,7 +45,13 @@ func (l *Launch) Threads() int {
 }
 
 // Now is the device's clock in nanoseconds, as %globaltimer is on hardware. Under synctest it is virtual.
-func (l *Launch) Now() uint64 { return uint64(l.m.now().UnixNano()) }
+func (l *Launch) Now() uint64 {
+	now := l.m.now()
+	if l.m.timing != nil {
+		now = later(now, l.op.notes().when.ends)
+	}
+	return uint64(now.UnixNano())
+}
 
 // Arg is argument i of the launch, from 0, as a T of the same size. An i or a T that does not fit is a mistake in the Kernel,
 // and panics.
@@ -146,7 +152,7 @@ func (m *machine) LaunchKernel(ctx driver.Context, f driver.Function, l *driver.
 	default:
 		o := &op{kind: opWork, work: call.run}
 		m.named(o, call)
-		if m.checker != nil {
+		if m.checker != nil || m.timing != nil {
 			o.work = call.within(nil, o)
 		}
 		m.enqueue(s, o)
@@ -156,8 +162,9 @@ func (m *machine) LaunchKernel(ctx driver.Context, f driver.Function, l *driver.
 
 // named notes the name of a kernel that o runs, where somebody wants to know. mu is held.
 func (m *machine) named(o *op, call *kernelCall) {
-	if m.sched != nil || m.faults != nil || m.checker != nil {
-		o.note().kernel = call.launch.Kernel
+	if m.sched != nil || m.faults != nil || m.checker != nil || m.timing != nil {
+		x := o.note()
+		x.kernel, x.launch = call.launch.Kernel, call.launch
 	}
 }
 

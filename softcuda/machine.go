@@ -19,6 +19,7 @@ type machine struct {
 	sched   *schedule // nil without a Seed
 	faults  *Faults   // nil without any
 	checker *checker  // nil without a Check
+	timing  *timing   // nil without a Cost
 	up      driver.Upcalls
 	workers sync.WaitGroup // goroutines of the engine
 
@@ -75,6 +76,7 @@ type context struct {
 	known     map[*stream]struct{} // streams with a history, if the machine is tracked
 	mostKnown int                  // how many those may become before settled ones are looked for
 	host      callQueue            // streams whose next operation is a host function
+	hostUntil time.Time            // when its last host function has ended, by a Cost
 
 	executing int      // device operations, and runs of host functions, that are being done now
 	late      []func() // to be done, with mu held, when the last of them has come back
@@ -110,6 +112,9 @@ func newMachine(o Options) *machine {
 	}
 	if o.Check != nil {
 		o.Check.bind(m)
+	}
+	if o.Cost != nil {
+		m.timing = &timing{m: m, cost: *o.Cost}
 	}
 	if o.Devices == 0 {
 		o.Devices = 1

@@ -36,11 +36,11 @@ func (m *machine) MemAllocManaged(ctx driver.Context, n uintptr, flags uint32) (
 	case n > uintptr(c.dev.mem.size-c.dev.mem.used):
 		return 0, driver.ErrorOutOfMemory
 	}
-	words := make([]uint64, (n+7)/8) // words, so that it is aligned for any type
-	at := unsafe.Pointer(unsafe.SliceData(words))
+	data := words(n)
 	c.dev.mem.used += int64(n)
-	p := driver.DevicePtr(uintptr(at))
-	m.managed[p] = &managed{data: unsafe.Slice((*byte)(at), n), dev: c.dev, initial: flags, now: flags}
+	p := driver.DevicePtr(uintptr(unsafe.Pointer(unsafe.SliceData(data))))
+	m.checker.allocated(c, managedMemory, data, p)
+	m.managed[p] = &managed{data: data, dev: c.dev, initial: flags, now: flags}
 	return p, driver.Success
 }
 
@@ -52,6 +52,7 @@ func (m *machine) freeManaged(p driver.DevicePtr) bool {
 	}
 	a.dev.mem.used -= int64(len(a.data))
 	delete(m.managed, p)
+	m.checker.released(a.data, p)
 	return true
 }
 

@@ -132,9 +132,8 @@ func (m *machine) MemAlloc(ctx driver.Context, n uintptr) (driver.DevicePtr, dri
 		return 0, r
 	}
 	p, r := c.dev.mem.alloc(n)
-	if r == driver.Success && m.checker != nil {
-		data := c.dev.mem.bytes(p)
-		m.checker.allocated(uintptr(unsafe.Pointer(unsafe.SliceData(data))), len(data), data, p)
+	if r == driver.Success {
+		m.checker.allocated(c, deviceMemory, c.dev.mem.bytes(p), p)
 	}
 	return p, r
 }
@@ -148,10 +147,12 @@ func (m *machine) MemFree(ctx driver.Context, p driver.DevicePtr) driver.Result 
 		if v := m.reserved[p]; v != nil {
 			return m.freeReserved(v)
 		}
-		if data := c.dev.mem.bytes(p); m.checker != nil && data != nil {
-			m.checker.released(uintptr(unsafe.Pointer(unsafe.SliceData(data))), data, p)
+		data := c.dev.mem.bytes(p)
+		r := c.dev.mem.free(p)
+		if r == driver.Success && data != nil {
+			m.checker.released(data, p)
 		}
-		return c.dev.mem.free(p)
+		return r
 	})
 }
 
@@ -197,7 +198,7 @@ func (m *machine) MemHostAlloc(ctx driver.Context, n uintptr, flags uint32) (uns
 	c.dev.mem.usedPinned += int64(n)
 	p := unsafe.Pointer(unsafe.SliceData(data))
 	c.dev.mem.pinned[uintptr(p)] = data
-	m.checker.allocated(uintptr(p), len(data), nil, 0)
+	m.checker.allocated(c, pinnedMemory, data, driver.DevicePtr(uintptr(p)))
 	return p, driver.Success
 }
 
@@ -213,7 +214,7 @@ func (m *machine) MemFreeHost(ctx driver.Context, p unsafe.Pointer) driver.Resul
 		}
 		c.dev.mem.usedPinned -= int64(len(data))
 		delete(c.dev.mem.pinned, uintptr(p))
-		m.checker.released(uintptr(p), nil, 0)
+		m.checker.released(data, driver.DevicePtr(uintptr(p)))
 		return driver.Success
 	})
 }

@@ -186,42 +186,45 @@ func (d *schedule) loop() {
 func (d *schedule) round() bool {
 	for d.bubble && d.sleep(1) { // until everybody else is blocked
 	}
-	d.spend(0)
 	list := d.candidates()
 	switch {
 	case len(list) > 0 && (d.waiting.Load() > 0 || len(d.grants) > 0 || d.quiet):
 		d.look = firstLook
 		d.take(list[d.choices.pick(list)])
-		d.spend(1)
+		d.spend()
 	case len(list) > 0:
 		d.quiet = d.untilQuiet()
 	case len(d.ready) > 0: // wait-values, or functions behind one that runs
-		d.spend(-1)
+		d.endGrants()
 		d.look = min(2*max(d.look, firstLook/2), mostLook)
 		d.sleep(d.look)
 	case d.away > 0:
-		d.spend(-1)
+		d.endGrants()
 		d.sleep(0)
 	default:
-		d.spend(-1)
+		d.endGrants()
 		return false
 	}
 	return true
 }
 
-// spend takes n steps off the first grant, or everything off all of them.
-func (d *schedule) spend(n int) {
-	for len(d.grants) > 0 {
-		g := d.grants[0]
-		if g.left -= n; g.left > 0 && n >= 0 {
-			return
-		}
-		d.grants = d.grants[1:]
-		close(g.done)
-		if n > 0 {
-			return
-		}
+// spend takes a step off the first grant.
+func (d *schedule) spend() {
+	if len(d.grants) == 0 {
+		return
 	}
+	if d.grants[0].left--; d.grants[0].left == 0 {
+		close(d.grants[0].done)
+		d.grants = d.grants[1:]
+	}
+}
+
+// endGrants ends all grants: there is nothing to do for them.
+func (d *schedule) endGrants() {
+	for _, g := range d.grants {
+		close(g.done)
+	}
+	d.grants = nil
 }
 
 // untilQuiet reports whether the program makes no call for a while.
@@ -332,7 +335,9 @@ func (d *schedule) take(c candidate) {
 func (d *schedule) advance(s *stream) {
 	o, kind := s.first, s.first.kind
 	d.trace.add(*o.notes().step)
-	d.costs.pass(o)
+	if d.m.timing == nil {
+		d.costs.pass(o)
+	}
 	if s.ctx.lost != driver.Success {
 		kind = opMark
 	}
@@ -343,8 +348,9 @@ func (d *schedule) advance(s *stream) {
 		d.m.branchAt(s)
 	case opWork:
 		d.m.checker.begins(o)
-		d.send(&errand{of: s, o: o, c: s.ctx, do: d.m.faults.operation(o, o.work)})
+		d.send(&errand{of: s, o: o, c: s.ctx, do: d.m.faults.operation(o, d.m.timing.begins(o, o.work))})
 	case opHost:
+		d.m.checker.begins(o)
 		d.m.observe(o.notes().clock)
 		d.send(&errand{of: s, o: o, c: s.ctx, host: true, do: d.hostFunction(o)})
 	case opCallback:
@@ -364,18 +370,18 @@ func (d *schedule) finished(s *stream) {
 
 func (d *schedule) hostFunction(o *op) func() driver.Result {
 	call := d.m.known(o, d.m.hostCall(o))
-	return d.m.faults.operation(o, func() driver.Result {
+	return d.m.faults.operation(o, d.m.timing.begins(o, func() driver.Result {
 		callHost(call, o.data)
 		return driver.Success
-	})
+	}))
 }
 
 func (d *schedule) callback(o *op, data uint64, r driver.Result) func() driver.Result {
 	call := d.m.known(o, func(data uint64) { d.m.up.Callback(data, r) })
-	return func() driver.Result {
+	return d.m.timing.begins(o, func() driver.Result {
 		callHost(call, data)
 		return driver.Success
-	}
+	})
 }
 
 // send has a goroutine do e, and waits for it a while.

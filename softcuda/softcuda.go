@@ -37,6 +37,8 @@ type Options struct {
 	Faults *Faults
 	// Check looks for accesses to the same bytes that nothing orders. It costs time and memory for each operation.
 	Check *Check
+	// Cost says how long operations take. Without it they take as long as the computer needs, or with a Seed what that draws.
+	Cost *Cost
 	// Arguments say what kernels do with the memory that their arguments point to, by the kernels' names, for Check. What is not said is
 	// InOut.
 	Arguments map[string][]ArgKind

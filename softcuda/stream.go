@@ -1,6 +1,10 @@
 package softcuda
 
-import "github.com/hostlaunch/cuda/internal/driver"
+import (
+	"time"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
 
 // stream is a queue of operations.
 type stream struct {
@@ -11,16 +15,18 @@ type stream struct {
 	attrs    attributesOf
 
 	first, last *op
-	running     bool     // somebody is at the first operation
-	nextCall    *stream  // in callQueue
-	hostsRun    uint64   // host functions that have returned
-	green       *green   // the green context that it was made in, if it was
-	ended       bool     // nothing more is queued on it: it is destroyed, or was of a launch of a graph
-	launcher    *stream  // of a launch of a graph: the stream that that was queued on
-	attached    bool     // managed memory has been attached to it
-	history     *history // if the machine is tracked
-	inner       bool     // of a conditional's body: activity.go counts the conditional instead
-	fenced      *op      // the legacy stream's operation that this stream's operations already wait for
+	running     bool      // somebody is at the first operation
+	nextCall    *stream   // in callQueue
+	hostsRun    uint64    // host functions that have returned
+	green       *green    // the green context that it was made in, if it was
+	ended       bool      // nothing more is queued on it: it is destroyed, or was of a launch of a graph
+	launcher    *stream   // of a launch of a graph: the stream that that was queued on
+	attached    bool      // managed memory has been attached to it
+	history     *history  // if the machine is tracked
+	inner       bool      // of a conditional's body: activity.go counts the conditional instead
+	inside      *actor    // that conditional, for the checker
+	until       time.Time // when its last operation that is done has ended, by a Cost
+	fenced      *op       // the legacy stream's operation that this stream's operations already wait for
 
 	capture *capture     // that what is queued goes to
 	deps    []dependency // of the next node captured
@@ -139,6 +145,7 @@ func (m *machine) StreamQuery(ctx driver.Context, raw driver.Stream) driver.Resu
 		return driver.ErrorNotReady
 	}
 	if r == driver.Success {
+		m.timing.seen(s.until)
 		m.observe(m.ahead(s))
 	}
 	return r
@@ -169,6 +176,7 @@ func (m *machine) StreamSynchronize(ctx driver.Context, raw driver.Stream) drive
 		m.unlock()
 		return r
 	}
+	m.timing.seen(s.until)
 	seen := m.ahead(s)
 	if s == s.ctx.legacy {
 		return m.observeAfter(seen, m.waitAll(s.ctx, (*stream).blocking))

@@ -91,6 +91,24 @@ func taskOwnStream(t *T) {
 	t.OK(task.Wait(t.Context()))
 }
 
+// drawn wants the error of a deadlock to have its ring as a picture: each task of it, and an arrow from it to the next.
+func (t *T) drawn(err error) {
+	var d *cuda.DeadlockError
+	if !errors.As(err, &d) || len(d.Waits) == 0 {
+		t.Errorf("no DeadlockError with waits in %v", err)
+		return
+	}
+	dot := d.DOT()
+	for i, w := range d.Waits {
+		if i > 0 && !strings.Contains(dot, fmt.Sprintf("\t%q -> %q [label=%q]\n", d.Waits[i-1].Task, w.Task, d.Waits[i-1].How)) {
+			t.Errorf("no arrow from %s to %s in\n%s", d.Waits[i-1].Task, w.Task, dot)
+		}
+	}
+	if strings.Count(dot, "->") != len(d.Waits) || !strings.Contains(err.Error(), d.Waits[0].String()) {
+		t.Errorf("%d waits, and %v, in\n%s", len(d.Waits), err, dot)
+	}
+}
+
 // deadlocked runs tasks that wait for each other, and wants at least one to be told, and all to end.
 func (t *T) deadlocked(tasks []*cuda.Task, names ...string) {
 	t.Helper()
@@ -100,6 +118,7 @@ func (t *T) deadlocked(tasks []*cuda.Task, names ...string) {
 		if err := task.Err(); err != nil {
 			told++
 			t.Is(err, cuda.ErrDeadlock)
+			t.drawn(err)
 			t.Log(err)
 			t.Contains(err, names...)
 		}

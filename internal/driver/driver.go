@@ -192,3 +192,12 @@ type HostFunctions interface {
 	// native), gives ErrorNotSupported.
 	LaunchNativeHostFunc(ctx Context, s Stream, fn, data uintptr, mode uint32) Result
 }
+
+// Checker is implemented by drivers that look after the program.
+type Checker interface {
+	// LeftOpen is called when the Driver is about to be closed, with the allocations that the program has not closed.
+	LeftOpen([]DevicePtr)
+	// NativeTold is called when the program is about to be told, by OnDone, that a native host function has run; data is what the
+	// driver was given with it.
+	NativeTold(data uintptr)
+}

@@ -14,6 +14,9 @@ func CellEntry() uintptr { return cellEntry() }
 // thread's own stack, and does not enter Go. Elsewhere than on Linux for amd64 and arm64 it is a number that only Call knows.
 func CopyFunc() uintptr { return copyFunc() }
 
+// CopyArgsAt are those at an address that a CopyFunc is to be called with.
+func CopyArgsAt(address uintptr) CopyArgs { return **(**CopyArgs)(unsafe.Pointer(&address)) }
+
 // CopyArgs is what CopyFunc is called with.
 type CopyArgs struct {
 	Dst, Src, N uintptr

@@ -41,6 +41,12 @@ func (c *Cell) Init(list *Ended, index int) {
 // SetCall says what is called. No run may be due.
 func (c *Cell) SetCall(fn, data uintptr) { c.fn, c.data = fn, data }
 
+// CallOf says what a cell calls, of which this is the address, while it waits to run.
+func CallOf(address uintptr) (fn, data uintptr) {
+	c := cellAt(address)
+	return c.fn, c.data
+}
+
 // Address is the cell as the entry's argument.
 func (c *Cell) Address() uintptr { return uintptr(unsafe.Pointer(c)) }
 
