@@ -20,6 +20,7 @@ var allowed = map[string][]string{
 	"libcuda":         {"", "internal/driver", "internal/ffi"},
 	"softcuda":        {"", "internal/driver", "internal/native"},
 	"anycuda":         {"", "libcuda", "softcuda"},
+	"timeline":        {""},
 
 	"internal/docs":        {},
 	"internal/gen":         {},
