@@ -64,7 +64,7 @@ func TestWritersRefuse(t *testing.T) {
 	wrong.Spans[0].Stream = 4
 	failed := errors.New("no room")
 	for name, write := range map[string]func(io.Writer, *cuda.Trace) error{
-		"chrome": timeline.WriteChrome, "dot": timeline.WriteDOT,
+		"chrome": timeline.WriteChrome, "dot": timeline.WriteDOT, "html": timeline.WriteHTML,
 	} {
 		if err := write(io.Discard, nil); err == nil || !strings.Contains(err.Error(), "t is nil") {
 			t.Errorf("%s of nil: %v", name, err)

@@ -1,4 +1,4 @@
-// Package timeline draws what a cuda.Tracer has seen: as events for Perfetto and Chrome
+// Package timeline draws what a cuda.Tracer has seen: as a page to look at (WriteHTML), as events for Perfetto and Chrome
 // (WriteChrome), as a picture of what waits for what (WriteDOT, which package picture makes an SVG of), and as totals (Summarize).
 // It only reads the Trace; its functions may be called at the same time, also for one Trace.
 package timeline
