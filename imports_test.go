@@ -21,6 +21,7 @@ var allowed = map[string][]string{
 	"softcuda":        {"", "internal/driver", "internal/native"},
 	"anycuda":         {"", "libcuda", "softcuda"},
 	"timeline":        {""},
+	"picture":         {},
 
 	"internal/docs":        {},
 	"internal/gen":         {},

@@ -68,7 +68,7 @@ func open(t *testing.T, trace *cuda.Trace) *tab {
 	if err := chromedp.Listen(ctx, p.listen); err != nil { // starts the browser
 		t.Fatal(err)
 	}
-	p.ctx, cancel = context.WithTimeout(ctx, 2*time.Minute)
+	p.ctx, cancel = context.WithTimeout(ctx, time.Minute)
 	t.Cleanup(cancel)
 	p.do(command(network.Enable, network.EnableParams{}), command(log.Enable, cdp.Empty{}))
 	p.do(chromedp.Navigate("file://"+file), chromedp.WaitVisible(chromedp.CSS("#bars .bar")))
