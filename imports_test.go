@@ -34,7 +34,7 @@ var allowed = map[string][]string{
 	"internal/graphtest":   {""},
 	"internal/bench/rig":   {"", "internal/testkernels"},
 	"internal/bench":       {"", "libcuda", "internal/bench/rig"},
-	"cmd/hostlaunch":       {"", "anycuda", "libcuda", "softcuda", "internal/testkernels", "internal/bench/rig"},
+	"cmd/hostlaunch":       {"", "anycuda", "libcuda", "softcuda", "timeline", "picture", "internal/testkernels", "internal/bench/rig"},
 	"examples/":            {"", "anycuda", "softcuda", "examples/internal/kit"},
 }
 
