@@ -169,11 +169,15 @@ func (s *Stream) fill(op string, b *Buffer, size int, queue func(n uintptr) driv
 	if b.n == 0 {
 		return nil
 	}
+	sp := s.span(TraceMemset, op, "", b.n)
 	if s.waitsTurn() {
-		return s.later(op, func() driver.Result { return queue(uintptr(b.n / size)) }, b.res)
+		return s.later(op, sp, func() driver.Result { return queue(uintptr(b.n / size)) }, b.res)
 	}
 	s.capture().keep(b.res)
-	return s.ctx.result(op, queue(uintptr(b.n/size)))
+	sp.begins(s)
+	err := s.ctx.result(op, queue(uintptr(b.n/size)))
+	sp.ends(s, err)
+	return err
 }
 
 // Memset queues filling b with value. cuMemsetD8Async.

@@ -50,6 +50,8 @@ type hostOptions struct {
 	task   *Task           // what Go was given, and not HostLaunch
 	run    func() error    // a task of a graph
 
+	span opSpan
+
 	callback func(error) // what AddCallback was given, and not HostLaunch
 	ctx      *Context    // of a callback
 	seq      uint64      // the callbacks' order
@@ -102,6 +104,9 @@ func (s *Stream) hostLaunch(fn func(), site uintptr, opts []HostOption) error {
 			return err
 		}
 		waiting.More = o
+	}
+	if t := s.tracer(); t != nil {
+		return s.launchTraced(t, TraceHost, op, waiting, fn)
 	}
 	return s.launchFunc(op, waiting)
 }
@@ -215,6 +220,9 @@ func (d *Driver) runHostNode(h hostfn.Handle) {
 	if !ok {
 		return
 	}
+	if t := d.tracer.Load(); t != nil {
+		fn = t.node(h, fn)
+	}
 	var failure error
 	defer func() {
 		d.resolve(fn, failure)
@@ -234,8 +242,10 @@ func (d *Driver) callHostFunc(fn hostfn.Func, failure *error, goexit func(*Panic
 		*failure = neverRan(fn, why)
 		return
 	}
-	returned := false
+	returned, sp := false, d.spanOf(fn)
+	sp.runs()
 	defer func() {
+		sp.ran()
 		if e, panicked := (*failure).(*PanicError); !returned && panicked && e.Value != ErrGoexit {
 			goexit(e) // a panic on the way out of a Goexit: recovering it does not stop the Goexit
 		}

@@ -23,6 +23,7 @@ type Stream struct {
 	captured atomic.Pointer[capture]        // what it captures into, as far as this library knows
 	foreign  atomic.Pointer[foreignCapture] // the latest capture of another library that was asked about
 	altered  *atomic.Bool                   // attributes of it may have been set; nil: who cares
+	traced   atomic.Pointer[traceLane]      // in the latest trace that it had a part in
 	ordered  atomic.Uint32                  // with the legacy default stream, as blockingLane found: 0 unknown, 1 no, 2 yes
 }
 

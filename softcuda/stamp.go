@@ -7,24 +7,18 @@ import (
 	"github.com/hostlaunch/cuda/internal/driver"
 )
 
-// stamp is where the time goes when an operation, which is nothing else, is done.
+// stamp is where the time goes when an operation is done.
 type stamp struct {
 	since  time.Time
 	at     *atomic.Int64
-	behind *atomic.Int64 // of a second stamp with nothing between; nil: there is none
-}
-
-// stampOp is the operation of a stamp, in one piece.
-type stampOp struct {
-	op    op
-	extra opExtra
-	stamp stamp
+	behind *atomic.Int64 // a second place, since stamps often come in pairs: the end of one thing, the start of the next; nil: none
+	next   *stamp        // further ones
 }
 
 var _ driver.Stamper = (*machine)(nil)
 
-// StreamStamp implements driver.Stamper. On an idle stream nothing is queued, and of two stamps with nothing between only one is: most of
-// what is stamped stands alone or in a row.
+// StreamStamp implements driver.Stamper. Nothing is queued: an idle stream is there already, and otherwise it is when its last operation
+// is done. Only where the legacy stream's rules put more before it, which that operation does not wait for, there is an operation for it.
 func (m *machine) StreamStamp(ctx driver.Context, onto driver.Stream, since time.Time, at *atomic.Int64) driver.Result {
 	m.mu.Lock()
 	defer m.unlock()
@@ -34,34 +28,55 @@ func (m *machine) StreamStamp(ctx driver.Context, onto driver.Stream, since time
 		return r
 	case s.capture != nil, m.implied(s) != nil:
 		return driver.ErrorStreamCaptureUnsupported
+	case s.behindLegacy():
+		m.enqueue(s, new(op))
 	}
-	legacy := s.ctx.legacy
-	if plain := m.sched == nil && !m.tracked && s != legacy; plain && s.first == nil && (!s.blocking() || legacy.last == nil) {
+	if s.last == nil {
 		at.Store(int64(time.Since(since)))
-		return driver.Success
-	} else if plain && (!s.blocking() || s.fenced == legacy.last) && s.last.alsoStamps(at) {
-		return driver.Success
+	} else {
+		s.last.stampAt(since, at)
 	}
-	o := &stampOp{stamp: stamp{since: since, at: at}}
-	o.extra.stamp = &o.stamp
-	o.op.extra = &o.extra
-	m.enqueue(s, &o.op)
 	return driver.Success
 }
 
-// alsoStamps makes o, the last operation of its stream, stamp at as well if it is a stamp that can.
-func (o *op) alsoStamps(at *atomic.Int64) bool {
-	if o == nil || o.extra == nil || o.extra.stamp == nil || o.extra.stamp.behind != nil {
-		return false
+// behindLegacy reports whether more is put before the next operation of s than what is queued on s.
+func (s *stream) behindLegacy() bool {
+	legacy := s.ctx.legacy
+	if s != legacy {
+		return s.blocking() && legacy.last != nil && s.fenced != legacy.last
 	}
-	o.extra.stamp.behind = at
-	return true
+	for b := range s.ctx.busy {
+		if b != s && b.blocking() {
+			return true
+		}
+	}
+	return false
+}
+
+// stampAt has the time stored in at when o is done.
+func (o *op) stampAt(since time.Time, at *atomic.Int64) {
+	if o.extra == nil {
+		both := new(struct {
+			extra opExtra
+			stamp stamp
+		})
+		both.stamp = stamp{since: since, at: at}
+		o.extra, both.extra.stamp = &both.extra, &both.stamp
+		return
+	}
+	if t := o.extra.stamp; t != nil && t.behind == nil && t.since == since {
+		t.behind = at
+		return
+	}
+	o.extra.stamp = &stamp{since: since, at: at, next: o.extra.stamp}
 }
 
 func (t *stamp) store() {
-	now := int64(time.Since(t.since))
-	t.at.Store(now)
-	if t.behind != nil {
-		t.behind.Store(now)
+	for now := time.Now(); t != nil; t = t.next {
+		at := int64(now.Sub(t.since))
+		t.at.Store(at)
+		if t.behind != nil {
+			t.behind.Store(at)
+		}
 	}
 }
