@@ -123,9 +123,13 @@ func (b *Buffer) transfer(op string, p []byte, off int64, do func(driver.DeviceP
 		return 0, err
 	}
 	defer waited()
-	r := do(b.ptr+driver.DevicePtr(off), rangeOf(p))
+	sp := legacy.hostTimedSpan(TraceCopy, op, len(p))
+	sp.runs()
+	err = b.ctx.result(op, do(b.ptr+driver.DevicePtr(off), rangeOf(p)))
 	b.ctx.drv.observe()
-	if err := b.ctx.result(op, r); err != nil {
+	sp.ran()
+	sp.queued(err)
+	if err != nil {
 		return 0, err
 	}
 	return len(p), nil

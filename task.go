@@ -22,7 +22,9 @@ type Task struct {
 	site   uintptr
 	fn     func(context.Context) error // nil once the task has ended
 
-	hold hold          // of its stream
+	hold   hold // of its stream
+	traced spanRef
+
 	turn chan struct{} // closed when it gets that; nil: it is submitted then
 	held heldRound     // what holds the stream, once submitted
 
@@ -155,6 +157,7 @@ func (s *Stream) newTask(op string, fn func(context.Context) error, site uintptr
 	o.task = t
 	if tracer := s.tracer(); tracer != nil {
 		o.span = tracer.hostSpan(s, TraceTask, op, t.name, o, fn, site)
+		t.traced = o.span.ref()
 	}
 	t.hold = hold{lane: t.lane, granted: func() {
 		d.tasks.grant(t)
@@ -225,11 +228,15 @@ func (t *Task) Wait(ctx context.Context) error {
 		return t.err
 	default:
 	}
+	sp := t.syncSpan(op)
 	select {
 	case <-t.done:
+		sp.over(nil)
 		return t.err
 	case <-ctx.Done():
-		return endedError(op, ctx, t.describe())
+		err := endedError(op, ctx, t.describe())
+		sp.over(err)
+		return err
 	}
 }
 

@@ -7,13 +7,14 @@ import (
 	"github.com/hostlaunch/cuda/internal/driver"
 )
 
-// traceLane is a stream of a trace. It knows nothing of its tracer: a Stream keeps it.
+// traceLane is a stream of a trace. A Stream keeps it, so it must not keep the trace.
 type traceLane struct {
 	serial uint32 // of the tracer
 	index  int
 	ctx    *Context
 	name   string
-	last   atomic.Int32 // the span of what was queued last
+	clock  atomic.Pointer[traceClock] // nil: there is no need for one, or not any more
+	last   atomic.Int32               // the span of what was queued last
 }
 
 // traceKey tells streams apart: a handle may come again.
@@ -44,6 +45,7 @@ func (t *Tracer) laneAt(k traceKey) *traceLane {
 		t.lanes = map[traceKey]*traceLane{}
 	}
 	l = &traceLane{serial: t.serial, index: len(t.order), ctx: k.ctx, name: k.name()}
+	l.clock.Store(t.clock(k.ctx))
 	t.lanes[k] = l
 	t.order = append(t.order, l)
 	return l

@@ -31,6 +31,9 @@ type Tracer struct {
 	order []*traceLane
 	nodes map[hostfn.Handle]*nodeRuns
 
+	clocks    map[*Context]*traceClock
+	collector collector
+
 	known    map[traceWhat]*knownWhat
 	whats    []*knownWhat     // by number
 	failures map[int32]string // by span
@@ -78,6 +81,7 @@ func (d *Driver) StartTrace(opts ...TraceOption) (*Tracer, error) {
 	}
 	defer d.leave()
 	t := &Tracer{drv: d, limit: usualTraceLimit, serial: d.tracers.Add(1), done: make(chan struct{})}
+	t.collector = collector{many: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(t)
@@ -145,7 +149,11 @@ func (t *Tracer) stop(op string, ctx context.Context) {
 		t.err = endedError(op, ctx, left.describe())
 	}
 	t.drv.tracer.Store(nil)
-	t.trace = t.result(over)
+	accuracy := t.shutClocks()
+	if t.stamper != nil && !t.hostOnly {
+		accuracy = 1 // the times are of the host's clock
+	}
+	t.trace = t.result(over, accuracy)
 	t.drv.logDebug("cuda: trace stopped", "spans", len(t.trace.Spans), "dropped", t.trace.Dropped, "duration", over)
 	t.forget()
 }
@@ -157,6 +165,9 @@ func (t *Tracer) forget() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	for _, l := range t.order {
+		l.clock.Store(nil)
+	}
 	t.lanes, t.order, t.nodes, t.known, t.failures = nil, nil, nil, nil, nil
 }
 
@@ -164,6 +175,7 @@ func (t *Tracer) forget() {
 func (t *Tracer) await(ctx context.Context) (left *traceWhat) {
 	pause := 20 * time.Microsecond
 	for from := 0; ; {
+		t.collect()
 		if left, from = t.unfinished(from); left == nil || ctx.Err() != nil {
 			return left
 		}

@@ -9,10 +9,10 @@ import (
 )
 
 // result is the trace, as far as it is known. Spans that were being made when the tracer was stopped are left out.
-func (t *Tracer) result(over time.Duration) *Trace {
+func (t *Tracer) result(over, accuracy time.Duration) *Trace {
 	n := t.len()
 	trace := &Trace{
-		Driver: t.drv.Name(), Version: t.drv.version.String(), Began: t.began, Duration: over, Accuracy: t.accuracy(),
+		Driver: t.drv.Name(), Version: t.drv.version.String(), Began: t.began, Duration: over, Accuracy: accuracy,
 		Dropped: int(t.count.Load()) - n, Streams: []TraceStream{}, Spans: make([]TraceSpan, 0, n),
 	}
 	t.mu.Lock()
@@ -34,17 +34,6 @@ func (t *Tracer) result(over time.Duration) *Trace {
 		}
 	}
 	return trace
-}
-
-// accuracy is how near the device times are to the host's clock.
-func (t *Tracer) accuracy() time.Duration {
-	switch {
-	case t.hostOnly:
-		return 0
-	case t.stamper != nil: // they are of the host's clock
-		return 1
-	}
-	return 0
 }
 
 func (t *Tracer) spanResult(rec *spanRecord, w *traceWhat, numbers []int, names traceNames) TraceSpan {
@@ -76,7 +65,7 @@ func (w *traceWhat) describe() string {
 }
 
 // traceNames are the names of places, as far as they have been looked up.
-type traceNames map[[6]uintptr]string
+type traceNames map[[8]uintptr]string
 
 // name is what a trace calls an operation.
 func (traceNames) name(w *traceWhat) string {
@@ -90,7 +79,7 @@ func (traceNames) name(w *traceWhat) string {
 }
 
 // site is the place of the first call from outside this package.
-func (n traceNames) site(pcs [6]uintptr) string {
+func (n traceNames) site(pcs [8]uintptr) string {
 	if name, known := n[pcs]; known {
 		return name
 	}

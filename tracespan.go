@@ -23,6 +23,7 @@ type spanRecord struct {
 	what                 int32 // in Tracer.whats
 	id                   int32 // from 1
 	parent, after        int32 // 0: none
+	pair                 int32 // of events around it, counted from 1; 0: none
 	ready                atomic.Bool
 	failed               atomic.Bool // Tracer.failures says how
 }
@@ -36,7 +37,7 @@ type traceWhat struct {
 	kind     TraceKind
 	op, name string     // an empty name: that of fn, or else op
 	fn       uintptr    // where the function begins whose name it is
-	pcs      [6]uintptr // return addresses from the call on outwards; 0: none
+	pcs      [8]uintptr // return addresses from the call on outwards; 0: none
 	lane     *traceLane
 	device   bool // times are to be taken by the stream
 }
@@ -139,17 +140,15 @@ func (t *Tracer) currentTask() int32 {
 	return 0
 }
 
-// mark has s tell the time at that it comes to here.
-func (t *Tracer) mark(s *Stream, at *atomic.Int64) {
-	if t.stamper != nil {
-		t.stamper.StreamStamp(s.ctx.raw, s.raw, t.zero, at)
-	}
-}
-
 // begins is called right before a device operation is queued on s.
 func (sp opSpan) begins(s *Stream) {
-	if sp.t != nil && !sp.t.hostOnly {
-		sp.t.mark(s, &sp.rec.start)
+	if sp.t == nil || sp.t.hostOnly {
+		return
+	}
+	if sp.t.stamper != nil {
+		sp.t.stamper.StreamStamp(s.ctx.raw, s.raw, sp.t.zero, &sp.rec.start)
+	} else if c := sp.t.lane(s).clock.Load(); c != nil {
+		c.begins(s, sp.rec)
 	}
 }
 
@@ -158,8 +157,14 @@ func (sp opSpan) ends(s *Stream, err error) {
 	if sp.t == nil {
 		return
 	}
-	if err == nil && !sp.t.hostOnly {
-		sp.t.mark(s, &sp.rec.end)
+	switch {
+	case sp.t.hostOnly:
+	case sp.t.stamper == nil:
+		if sp.rec.pair != 0 {
+			sp.t.clockOf(s.ctx).ends(s, sp.t.lane(s), sp.rec, err == nil)
+		}
+	case err == nil:
+		sp.t.stamper.StreamStamp(s.ctx.raw, s.raw, sp.t.zero, &sp.rec.end)
 	}
 	sp.queued(err)
 }
