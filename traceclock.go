@@ -381,12 +381,11 @@ func (t *Tracer) clock(ctx *Context) *traceClock {
 	return c
 }
 
-// collector collects what is done, from time to time, on a goroutine of the library.
+// collector collects what is done, from time to time, on a goroutine of the library that exists while something is pending.
 type collector struct {
-	running atomic.Bool
-	many    chan struct{}
+	running atomic.Bool   // it exists, or must not any more
+	many    chan struct{} // has it collect at once
 	stop    chan struct{}
-	stopped chan struct{}
 }
 
 // collectSoon has somebody collect, at once if much is pending.
@@ -403,18 +402,47 @@ func (t *Tracer) collectSoon(many bool) {
 }
 
 func (t *Tracer) collectOften() {
-	defer close(t.collector.stopped)
 	tick := time.NewTicker(collectPause)
 	defer tick.Stop()
 	for {
 		select {
 		case <-t.collector.stop:
+			t.collector.running.Store(false)
 			return
 		case <-tick.C:
 		case <-t.collector.many:
 		}
 		t.collect()
+		if t.pending() {
+			continue
+		}
+		// Whoever adds something now either finds running false, or has added it before the second look.
+		t.collector.running.Store(false)
+		if !t.pending() || !t.collector.running.CompareAndSwap(false, true) {
+			return
+		}
 	}
+}
+
+// stopCollector returns when the collector is gone, for good.
+func (t *Tracer) stopCollector() {
+	close(t.collector.stop)
+	for !t.collector.running.CompareAndSwap(false, true) {
+		time.Sleep(20 * time.Microsecond)
+	}
+}
+
+// pending reports whether there is something to collect.
+func (t *Tracer) pending() bool {
+	for _, c := range t.allClocks() {
+		c.mu.Lock()
+		n := c.waiting
+		c.mu.Unlock()
+		if n > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // collect takes the times of what is done.
@@ -446,10 +474,7 @@ func (t *Tracer) allClocks() (list []*traceClock) {
 
 // shutClocks is the end of all clocks. It returns how near their times are to the host's.
 func (t *Tracer) shutClocks() (worst time.Duration) {
-	close(t.collector.stop)
-	if !t.collector.running.CompareAndSwap(false, true) { // else it is never begun
-		<-t.collector.stopped
-	}
+	t.stopCollector()
 	for _, c := range t.allClocks() {
 		t.drv.relaxed(c.shut)
 		worst = max(worst, c.worst)

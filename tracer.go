@@ -81,7 +81,7 @@ func (d *Driver) StartTrace(opts ...TraceOption) (*Tracer, error) {
 	}
 	defer d.leave()
 	t := &Tracer{drv: d, limit: usualTraceLimit, serial: d.tracers.Add(1), done: make(chan struct{})}
-	t.collector = collector{many: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{})}
+	t.collector = collector{many: make(chan struct{}, 1), stop: make(chan struct{})}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(t)

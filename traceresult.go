@@ -43,6 +43,9 @@ func (t *Tracer) spanResult(rec *spanRecord, w *traceWhat, numbers []int, names 
 		Start: time.Duration(rec.start.Load() - 1), End: time.Duration(rec.end.Load() - 1),
 		Parent: numbers[rec.parent],
 	}
+	if w.device && r.End < 0 && rec.failed.Load() { // the driver refused what was to begin then
+		r.Start = -1
+	}
 	r.Device = w.device && r.Start >= 0
 	if w.kind == TraceNode {
 		r.Enqueued = -1
