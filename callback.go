@@ -72,7 +72,7 @@ func (d *Driver) callBack(fn hostfn.Func, r driver.Result, goexit func(*PanicErr
 	defer func() { d.resolve(fn, failure) }()
 	o.span.runs()
 	defer o.span.ran()
-	hostfn.Call(func() { o.callback(status) }, func(out hostfn.Outcome) {
+	hostfn.Call(d.shown("cuda callback", fn, func() { o.callback(status) }), func(out hostfn.Outcome) {
 		e := panicked(fn, out)
 		if out.Goexit {
 			goexit(e)

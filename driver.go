@@ -37,6 +37,7 @@ type Driver struct {
 	pinned    pinnedRanges
 	tracer    atomic.Pointer[Tracer] // nil: nothing is traced
 	tracers   atomic.Uint32          // that there have been
+	labels    labels
 
 	calls atomic.Int64  // calls in progress, and closingBit once the shutdown has begun
 	quiet chan struct{} // closed when it has begun and no call is in progress any more

@@ -75,7 +75,8 @@ const (
 // SyncMode sets how the driver's thread waits. An unknown mode is ErrInvalidValue (CONTRACT HL-21).
 func SyncMode(m HostSyncMode) HostOption { return func(o *hostOptions) { o.mode = m } }
 
-// Name gives the function a name for reports. Without it, reports use the name that the program's symbols give it.
+// Name gives the function a name for reports and traces; while a Go function runs, its goroutine has it as the profiler's label "cuda"
+// (package runtime/pprof). Without it, reports use the name that the program's symbols give it, and there is no label.
 func Name(name string) HostOption { return func(o *hostOptions) { o.name = name } }
 
 // OnDone has done told, exactly once, how the function ended: nil after it ran, a *PanicError, or a *LostError if it will
@@ -254,7 +255,7 @@ func (d *Driver) callHostFunc(fn hostfn.Func, failure *error, goexit func(*Panic
 	if o, _ := fn.More.(*hostOptions); o != nil && o.run != nil {
 		run = func() { *failure = o.run() }
 	}
-	hostfn.Call(run, func(out hostfn.Outcome) {
+	hostfn.Call(d.shown("cuda host function", fn, run), func(out hostfn.Outcome) {
 		e := panicked(fn, out)
 		if out.Goexit {
 			goexit(e)

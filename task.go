@@ -374,6 +374,8 @@ func (t *Task) call(err *error) {
 	}
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
+	ctx, hidden := t.show(ctx)
+	defer hidden()
 	t.opts.span.runs()
 	defer t.opts.span.ran()
 	hostfn.Call(func() { *err = callTask(ctx, t.fn) }, func(out hostfn.Outcome) {

@@ -144,6 +144,7 @@ var Contract = []Family{
 		{"TR-05", `Tracers may be started and stopped at any time while other goroutines queue. After Stop nothing of a tracer is left: no goroutine, no event, no stream (checked after every case).`},
 		{"TR-06", `A wait names what it waits for: of a stream for an event the span of its latest record, for a stream the span queued there last; of a goroutine likewise.`},
 		{"TR-07", `A launch of a graph is a span; each run of a Go function or task of it is one with that launch as its parent. Building and capturing leave none.`},
+		{"TR-08", `While package runtime/trace traces, each host function and callback runs in a region and each task is a task, with its name. A Go function with a Name runs with the profiler's label "cuda", and the label is gone afterwards.`},
 	}},
 	{"LI", "Life and death", []Rule{
 		{"LI-01", `Driver.Close with work queued waits for it; Driver.Shutdown(ctx) waits until ctx ends and then says what is stuck. Nothing of ours runs after either has returned nil.`},

@@ -1,7 +1,10 @@
 package cudatest
 
 import (
+	"bytes"
 	"context"
+	"runtime/pprof"
+	gotrace "runtime/trace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +34,8 @@ var traceCases = []Case{
 	{ID: "TR-06", Name: "waits", Run: traceWaits},
 	{ID: "TR-07", Name: "functions of graphs", Run: traceNodes},
 	{ID: "TR-07", Name: "launches that were there before", Run: traceNodesBefore},
+	{ID: "TR-08", Name: "labels", Run: traceLabels},
+	{ID: "TR-08", Name: "package runtime.trace", Run: traceRuntime},
 }
 
 // StartTrace starts a tracer, which ends with the case.
@@ -675,5 +680,62 @@ func traceNodesBefore(t *T) {
 	trace := t.StopTrace(tr)
 	if n, g := t.only(trace, cuda.TraceNode), t.only(trace, cuda.TraceGraph); n.Parent != g.ID || n.Start < g.Start-trace.Accuracy {
 		t.Errorf("run and launch:\n%+v\n%+v", n, g)
+	}
+}
+
+// traceLabels looks for labels where the profiler shows them.
+func traceLabels(t *T) {
+	labelled := func(name string) bool {
+		var profile bytes.Buffer
+		pprof.Lookup("goroutine").WriteTo(&profile, 1)
+		return strings.Contains(profile.String(), `"cuda":"`+name+`"`)
+	}
+	s := t.Stream()
+	look := func(name string) func() {
+		return func() {
+			if !labelled(name) {
+				t.Errorf("no label %s inside", name)
+			}
+		}
+	}
+	for range 2 {
+		t.Host(s, look("host label"), cuda.Name("host label"))
+		t.OK(cuda.AddCallback(s, func(error) { look("callback label")() }, cuda.Name("callback label")))
+		task := t.Task(s, func(context.Context) error { look("task label")(); return nil }, cuda.Name("task label"))
+		t.Host(s, func() { panic("on purpose") }, cuda.Name("panic label"), cuda.OnDone(func(error) {}))
+		t.Ends(task)
+		x := t.captureExec(func(b *cuda.GraphBuilder) {
+			t.OK(cuda.HostLaunch(b, look("node label"), cuda.Name("node label")))
+			t.OK(b.Task(func(context.Context) error { look("graph task label")(); return nil }, cuda.Name("graph task label")))
+		})
+		t.OK(x.Launch(s))
+	}
+	t.Sync(s)
+	gate := t.Gate(s) // on the goroutine that had the labels, where the driver keeps one
+	<-gate.Entered
+	for _, name := range []string{"host label", "callback label", "panic label", "node label"} {
+		if labelled(name) {
+			t.Errorf("label %s is there still", name)
+		}
+	}
+}
+
+// traceRuntime looks for names in an execution trace, which has them as they are.
+func traceRuntime(t *T) {
+	var out bytes.Buffer
+	if err := gotrace.Start(&out); err != nil {
+		t.Skipf("runtime/trace is in use: %v", err)
+	}
+	s := t.Stream()
+	t.Host(s, func() {}, cuda.Name("a host function's name"))
+	t.Host(s, func() {})
+	t.OK(cuda.AddCallback(s, func(error) {}, cuda.Name("a callback's name")))
+	t.Ends(t.Task(s, func(context.Context) error { return nil }, cuda.Name("a task's name")))
+	t.Sync(s)
+	gotrace.Stop()
+	for _, name := range []string{"cuda host function", "a host function's name", "cuda callback", "a callback's name", "cuda task a task's name", "traceRuntime.func"} {
+		if !bytes.Contains(out.Bytes(), []byte(name)) {
+			t.Errorf("%q is not in the execution trace", name)
+		}
 	}
 }
