@@ -90,13 +90,14 @@ func (s *Stream) recordNow(op string, e *Event) error {
 }
 
 // recordLater is the recording of e behind what waits in the library for s.
-func (s *Stream) recordLater(op string, e *Event) error {
+func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 	m, err := s.ctx.newMark(op)
 	if err != nil {
+		sp.queued(err)
 		return err
 	}
 	m.refs.Add(1)
-	it := &later{op: op, uses: []*resource{e.res}, then: m.release, call: func() driver.Result {
+	it := &later{op: op, span: sp, uses: []*resource{e.res}, then: m.release, call: func() driver.Result {
 		r := s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
 		e.marks.recording.Lock()
 		defer e.marks.recording.Unlock()
@@ -107,13 +108,14 @@ func (s *Stream) recordLater(op string, e *Event) error {
 	}}
 	it.done = make(chan struct{})
 	m.rec = it
-	e.noteRecord(s)
+	e.noteRecord(s, sp)
 	e.captured.Store(nil)
 	e.marks.recording.Lock()
 	e.pending.Store(it)
 	e.marks.set(m)
 	e.marks.recording.Unlock()
 	s.addLater(it)
+	sp.queued(nil)
 	return nil
 }
 
@@ -128,18 +130,20 @@ func (e *Event) complete() (done bool) {
 }
 
 // waitLater is a wait for e behind what waits in the library: for s, or for the stream that e is to be recorded in.
-func (s *Stream) waitLater(op string, e *Event) error {
+func (s *Stream) waitLater(op string, sp opSpan, e *Event) (err error) {
+	defer func() { sp.queued(err) }()
 	m := e.marks.get()
 	if m == nil {
-		if e.complete() {
-			return nil
+		if !e.complete() {
+			m, err = s.ctx.markOf(op, e)
 		}
-		var err error
-		if m, err = s.ctx.markOf(op, e); m == nil {
+		if m == nil { // there is nothing left to wait for
+			sp.begins(s)
+			sp.ends(s, err)
 			return err
 		}
 	}
-	it := &later{op: op, then: m.release, call: func() driver.Result {
+	it := &later{op: op, span: sp, then: m.release, call: func() driver.Result {
 		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, m.raw, 0)
 	}}
 	if m.rec != nil {

@@ -23,6 +23,7 @@ type Stream struct {
 	captured atomic.Pointer[capture]        // what it captures into, as far as this library knows
 	foreign  atomic.Pointer[foreignCapture] // the latest capture of another library that was asked about
 	altered  *atomic.Bool                   // attributes of it may have been set; nil: who cares
+	traced   atomic.Pointer[traceLane]      // in the latest trace that it had a part in
 	ordered  atomic.Uint32                  // with the legacy default stream, as blockingLane found: 0 unknown, 1 no, 2 yes
 }
 
@@ -276,10 +277,13 @@ func (s *Stream) Sync() error {
 	}
 	defer done()
 	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
+	sp := s.syncSpan(op)
 	s.helpCopies()
 	r := s.driver().StreamSynchronize(s.ctx.raw, s.raw)
 	s.ctx.drv.observe()
-	return s.ctx.result(op, r)
+	err = s.ctx.result(op, r)
+	sp.over(err)
+	return err
 }
 
 // Wait waits until all work queued on s so far is done or ctx ends, whichever is first; if ctx ends, it returns an error that
@@ -311,6 +315,13 @@ func (s *Stream) Wait(ctx context.Context) error {
 	}
 	defer waited()
 	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
+	sp := s.syncSpan(op)
+	err = s.waitNow(op, ctx)
+	sp.over(err)
+	return err
+}
+
+func (s *Stream) waitNow(op string, ctx context.Context) error {
 	raw, err := s.behind(op)
 	if err != nil {
 		return err

@@ -284,12 +284,14 @@ func (b *tasks) queueTurn(op string, s *Stream, ctx context.Context) error {
 			return err
 		}
 		place := s.ctx.drv.dog.waiters.add(op+" for its turn", 0, forTurn)
+		sp := s.syncSpan(op + " for its turn")
 		select {
 		case <-empty:
 		case <-ctx.Done():
 			err = endedError(op, ctx, "")
 		}
 		place.Store(nil)
+		sp.over(err)
 		end()
 		if err != nil {
 			return err
