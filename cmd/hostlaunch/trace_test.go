@@ -93,3 +93,30 @@ func TestTraceMisuse(t *testing.T) {
 		t.Errorf("half a file is left: %v", err)
 	}
 }
+
+// TestDemoTraced: the demo's own trace, which says what it did, and can be read again.
+func TestDemoTraced(t *testing.T) {
+	t.Setenv(driverChoice, "software")
+	dir := t.TempDir()
+	page, trace := filepath.Join(dir, "demo.html"), filepath.Join(dir, "demo.json")
+	var stdout, complaints strings.Builder
+	args := []string{"demo", "--batches=6", "--count=1000", "--every=3", "--compute=1ms", "--timeline", page, "--trace", trace}
+	if status := execute(args, &stdout, &complaints); status != 0 || complaints.Len() > 0 {
+		t.Fatalf("exit status %d, %s", status, complaints.String())
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "rewrite") {
+		t.Errorf("%v, a page of %d bytes", err, len(text))
+	}
+	stdout.Reset()
+	if status := execute([]string{"trace", trace}, &stdout, &complaints); status != 0 {
+		t.Fatal(complaints.String())
+	}
+	for _, want := range []string{`graph +\S+ +6 `, `host function +check +6 `, `node +replayed +6 `, `task +rewrite +2 `, `copy +CopyToHost +6 .* GB/s`, `copy +CopyToDevice +2 `} {
+		if !regexp.MustCompile(want).MatchString(stdout.String()) {
+			t.Errorf("the totals lack %s:\n%s", want, stdout.String())
+		}
+	}
+	if status := execute([]string{"demo", "--batches=1", "--timeline", dir}, new(strings.Builder), &complaints); status != 1 {
+		t.Errorf("a page that cannot be written: exit status %d", status)
+	}
+}
