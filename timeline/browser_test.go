@@ -43,6 +43,9 @@ type tab struct {
 // and fetched nothing.
 func open(t *testing.T, trace *cuda.Trace) *tab {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a browser takes a while")
+	}
 	names := []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless-shell"}
 	at := slices.IndexFunc(names, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
 	if at < 0 {
@@ -343,6 +346,16 @@ func TestPageSearches(t *testing.T) {
 	p.until(`document.querySelector(".legend .k-task").getAttribute("aria-pressed") === "false" && !document.querySelector("#bars .k-task")`)
 	p.do(chromedp.Click(chromedp.CSS(".legend .k-task")))
 	p.until(`!!document.querySelector("#bars .k-task")`)
+}
+
+// TestPageLeads: the page's address says what is shown.
+func TestPageLeads(t *testing.T) {
+	p := open(t, sample())
+	value[string](p, `location.hash = "#show=100,400&select=5"`)
+	p.until(`document.querySelector("#details .title")?.textContent === "to host"`)
+	if from, to := p.shown(); from != 100 || to != 400 {
+		t.Errorf("%v to %v is shown", from, to)
+	}
 }
 
 // TestPageIsDark: as the system is, or as the button says.

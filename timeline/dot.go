@@ -46,17 +46,19 @@ type dependencies struct {
 	t          *cuda.Trace
 	all, spans map[int]*cuda.TraceSpan // by id; those that are drawn
 	streams    [][]dotNode
-	nodes      map[int]string  // the name of a span's node
-	arrives    map[int][]int   // what leads to a span, from other streams
-	queues     map[int][]int   // what a task queued
-	begin, end map[int]bool    // spans that a node must begin or end with
-	drawn      map[string]bool // edges
+	nodes      map[int]string          // the name of a span's node
+	arrives    map[int][]int           // what leads to a span, from other streams
+	queues     map[int][]int           // what a task queued
+	begin, end map[int]bool            // spans that a node must begin or end with
+	latest     map[int]*cuda.TraceSpan // of each stream, while they are connected
+	drawn      map[string]bool         // edges
 }
 
 func newDependencies(t *cuda.Trace) *dependencies {
 	g := &dependencies{
 		t: t, all: map[int]*cuda.TraceSpan{}, spans: map[int]*cuda.TraceSpan{}, streams: make([][]dotNode, len(t.Streams)), nodes: map[int]string{},
 		arrives: map[int][]int{}, queues: map[int][]int{}, begin: map[int]bool{}, end: map[int]bool{}, drawn: map[string]bool{},
+		latest: map[int]*cuda.TraceSpan{},
 	}
 	for i := range t.Spans {
 		s := &t.Spans[i]
@@ -65,7 +67,14 @@ func newDependencies(t *cuda.Trace) *dependencies {
 		}
 	}
 	for i := range t.Spans {
-		g.connect(&t.Spans[i])
+		s := &t.Spans[i]
+		g.connect(s)
+		if g.spans[s.ID] != nil {
+			if before := g.latest[s.Stream]; before != nil && before.Parent != s.Parent {
+				g.begin[s.ID] = true // somebody else's
+			}
+			g.latest[s.Stream] = s
+		}
 	}
 	for i := range t.Spans {
 		if s := &t.Spans[i]; g.spans[s.ID] != nil {
@@ -95,8 +104,16 @@ func (g *dependencies) connect(s *cuda.TraceSpan) {
 		}
 	}
 	if task := g.spans[s.Parent]; task != nil && task.Kind == cuda.TraceTask && to == s {
+		g.queue(task, s)
+	}
+}
+
+// queue notes that a task queued s, if that is the first of what it queued on that stream without a break.
+func (g *dependencies) queue(task, s *cuda.TraceSpan) {
+	g.begin[task.ID], g.end[task.ID] = true, true
+	if before := g.latest[s.Stream]; before == nil || before.Parent != task.ID {
 		g.queues[task.ID] = append(g.queues[task.ID], s.ID)
-		g.begin[task.ID], g.end[task.ID], g.begin[s.ID] = true, true, true
+		g.begin[s.ID] = true
 	}
 }
 

@@ -74,6 +74,24 @@ func TestDOTMerges(t *testing.T) {
 	}
 }
 
+// TestDOTQueues: what a task queues in a row is one node behind it, and what others queued after that is not.
+func TestDOTQueues(t *testing.T) {
+	trace := &cuda.Trace{Streams: []cuda.TraceStream{{Name: "s"}, {Name: "r"}}, Spans: []cuda.TraceSpan{
+		{ID: 1, Kind: cuda.TraceTask, Name: "t"}, {ID: 2, Kind: cuda.TraceCopy, Name: "a", Stream: 1, Parent: 1}, {ID: 3, Kind: cuda.TraceCopy, Name: "b", Stream: 1, Parent: 1},
+		{ID: 4, Kind: cuda.TraceTask, Name: "u"}, {ID: 5, Kind: cuda.TraceCopy, Name: "c", Stream: 1, Parent: 4},
+		{ID: 6, Kind: cuda.TraceCopy, Name: "d", Stream: 1},
+	}}
+	got := dotOf(t, trace)
+	for _, want := range []string{`s1_0 [label="copy a\ncopy b"]`, `s1_1 [label="copy c"]`, `s1_2 [label="copy d"]`, "s0_0 -> s1_0 [style=dotted", "s0_1 -> s1_1 [style=dotted"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("there is no %s in\n%s", want, got)
+		}
+	}
+	if n := strings.Count(got, "dotted"); n != 2 {
+		t.Errorf("%d arrows\n%s", n, got)
+	}
+}
+
 // TestDOTNodes: what a node of a graph's launch waited for is drawn to the launch.
 func TestDOTNodes(t *testing.T) {
 	trace := sample()

@@ -109,9 +109,20 @@ byId("theme").addEventListener("click", () => {
   root.dataset.theme = dark ? "light" : "dark";
 });
 
+// lead shows what the page's address asks for: #show=FROM,TO in microseconds, select=NUMBER of an operation.
+function lead() {
+  const wanted = new URLSearchParams(location.hash.slice(1)), [from, to] = (wanted.get("show") || "").split(",").map(t => 1e3 * t);
+  if (to > from) show(from, to);
+  const i = spans.id.indexOf(+wanted.get("select"));
+  if (i >= 0) { const bar = runs.get(i) || calls.get(i); select(bar, true); if (bar && !(to > from)) showBar(bar); }
+}
+addEventListener("hashchange", lead);
+
 layout();
+let led = false;
 new ResizeObserver(() => {
   view.width = Math.max(canvas.clientWidth, 1);
   drawOverview();
   redraw();
+  if (!led) { led = true; lead(); }
 }).observe(canvas);
