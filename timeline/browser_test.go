@@ -356,6 +356,11 @@ func TestPageLeads(t *testing.T) {
 	if from, to := p.shown(); from != 100 || to != 400 {
 		t.Errorf("%v to %v is shown", from, to)
 	}
+	value[string](p, `location.hash = "#select=rewrite&width=400"`)
+	p.until(`document.querySelector("#details .title")?.textContent === "rewrite"`)
+	if from, to := p.shown(); from != 255 || to != 655 {
+		t.Errorf("%v to %v is shown", from, to)
+	}
 }
 
 // TestPageIsDark: as the system is, or as the button says.

@@ -14,8 +14,8 @@ import (
 
 // WriteHTML writes t as one page that needs nothing else: a timeline to zoom, search and follow dependencies in, and the totals. The
 // page fetches nothing and says so to the browser (Content-Security-Policy); it draws only what is visible, so that traces of some
-// 100,000 operations stay smooth. Its address may lead somewhere: #show=1200,1500&select=7 shows that part of the time, in microseconds,
-// and what is known of the operation with that ID. It is an error if t is nil or contradicts itself, or if w fails.
+// 100,000 operations stay smooth. Its address may lead somewhere: #show=1200,1500 to that part of the time, in microseconds; #select=7 to
+// the operation with that ID, or =name to the first with that name, and &width=300 to so much time around it. It is an error if t is nil or contradicts itself, or if w fails.
 func WriteHTML(w io.Writer, t *cuda.Trace) error {
 	if err := check(t); err != nil {
 		return err

@@ -102,6 +102,10 @@ function drawArrows(part) {
   const parent = runs.get(parentOf(i));
   if (parent && (call || run)) arrow(parent, (call || run).start, call || run, (call || run).start, "queued", part);
   if (!run) return;
+  for (const to of (within.get(i) || []).slice(0, 100)) {
+    const bar = calls.get(to) || runs.get(to);
+    if (bar) arrow(run, Math.max(run.start, Math.min(bar.start, run.end)), bar, bar.start, "queued", part);
+  }
   for (const from of before(i)) if (runs.has(from)) arrow(runs.get(from), runs.get(from).end, run, arrival(run), "before", part);
   for (const to of (behind.get(i) || []).slice(0, 500)) if (runs.has(to)) arrow(run, run.end, runs.get(to), arrival(runs.get(to)), "behind", part);
 }

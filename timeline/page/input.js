@@ -109,12 +109,19 @@ byId("theme").addEventListener("click", () => {
   root.dataset.theme = dark ? "light" : "dark";
 });
 
-// lead shows what the page's address asks for: #show=FROM,TO in microseconds, select=NUMBER of an operation.
+// lead shows what the page's address asks for: #show=FROM,TO, or select=OPERATION, with so much time around it: width=TIME. Times are in
+// microseconds; an operation is a number, or the first of a name.
 function lead() {
   const wanted = new URLSearchParams(location.hash.slice(1)), [from, to] = (wanted.get("show") || "").split(",").map(t => 1e3 * t);
   if (to > from) show(from, to);
-  const i = spans.id.indexOf(+wanted.get("select"));
-  if (i >= 0) { const bar = runs.get(i) || calls.get(i); select(bar, true); if (bar && !(to > from)) showBar(bar); }
+  if (!wanted.has("select")) return;
+  let i = spans.id.indexOf(+wanted.get("select"));
+  if (i < 0) i = spans.name.findIndex(n => trace.texts[n] === wanted.get("select"));
+  const bar = runs.get(i) || calls.get(i), width = 1e3 * wanted.get("width");
+  if (!bar) return;
+  if (width > 0) show((bar.start + bar.end - width) / 2, (bar.start + bar.end + width) / 2);
+  else if (!(to > from)) showBar(bar);
+  select(bar, true);
 }
 addEventListener("hashchange", lead);
 
