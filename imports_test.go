@@ -21,7 +21,9 @@ var allowed = map[string][]string{
 	"softcuda":        {"", "internal/driver", "internal/native"},
 	"anycuda":         {"", "libcuda", "softcuda"},
 	"timeline":        {""},
-	"picture":         {},
+	"picture":         {"picture/internal/cache"},
+
+	"picture/internal/cache": {},
 
 	"internal/docs":        {},
 	"internal/gen":         {},

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -201,4 +205,28 @@ func TestSVGAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestCache: the compiled form is kept in the user's own folder, not where others may write, and the program sees its own TMPDIR.
+func TestCache(t *testing.T) {
+	if os.Getenv("PICTURE_CHILD") != "" {
+		fmt.Println("TMPDIR", os.Getenv("TMPDIR"))
+		return
+	}
+	if runtime.GOOS != "linux" {
+		t.Skip("XDG_CACHE_HOME is Linux's")
+	}
+	temporary, own := t.TempDir(), t.TempDir()
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestCache$")
+	cmd.Env = append(os.Environ(), "PICTURE_CHILD=1", "TMPDIR="+temporary, "XDG_CACHE_HOME="+own)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "TMPDIR "+temporary+"\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if list, _ := os.ReadDir(temporary); len(list) > 0 {
+		t.Errorf("%s is in the temporary folder", list[0].Name())
+	}
+	if _, err := os.Stat(filepath.Join(own, "hostlaunch", "go-graphviz")); err != nil {
+		t.Error(err)
+	}
 }
