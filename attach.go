@@ -69,5 +69,9 @@ func (s *Stream) attach(op string, p driver.DevicePtr, length uintptr, mode Atta
 	default:
 		return failf(op, ErrInvalidValue, "mode %d: there are AttachGlobal, AttachHost and AttachSingle", uint32(mode))
 	}
-	return s.ctx.result(op, s.driver().StreamAttachMemAsync(s.ctx.raw, s.raw, p, length, uint32(mode)))
+	sp := s.span(TraceMemOp, op, "", 0)
+	sp.begins(s)
+	err := s.ctx.result(op, s.driver().StreamAttachMemAsync(s.ctx.raw, s.raw, p, length, uint32(mode)))
+	sp.ends(s, err)
+	return err
 }

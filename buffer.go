@@ -124,9 +124,13 @@ func (b *Buffer) transfer(op string, p []byte, off int64, do func(driver.DeviceP
 		return 0, err
 	}
 	defer waited()
-	r := do(b.ptr+driver.DevicePtr(off), rangeOf(p))
+	sp := legacy.hostTimedSpan(TraceCopy, op, len(p))
+	sp.runs()
+	err = b.ctx.result(op, do(b.ptr+driver.DevicePtr(off), rangeOf(p)))
 	b.ctx.drv.observe()
-	if err := b.ctx.result(op, r); err != nil {
+	sp.ran()
+	sp.queued(err)
+	if err != nil {
 		return 0, err
 	}
 	return len(p), nil
@@ -170,11 +174,15 @@ func (s *Stream) fill(op string, b *Buffer, size int, queue func(n uintptr) driv
 	if b.n == 0 {
 		return nil
 	}
+	sp := s.span(TraceMemset, op, "", b.n)
 	if s.waitsTurn() {
-		return s.later(op, func() driver.Result { return queue(uintptr(b.n / size)) }, b.res)
+		return s.later(op, sp, func() driver.Result { return queue(uintptr(b.n / size)) }, b.res)
 	}
 	s.capture().keep(b.res)
-	return s.ctx.result(op, queue(uintptr(b.n/size)))
+	sp.begins(s)
+	err := s.ctx.result(op, queue(uintptr(b.n/size)))
+	sp.ends(s, err)
+	return err
 }
 
 // Memset queues filling b with value. cuMemsetD8Async.

@@ -43,7 +43,11 @@ func AddCallback(s *Stream, fn func(err error), opts ...HostOption) error {
 		return failf(op, ErrInvalidValue, "callbacks have no sync mode; use HostLaunch")
 	}
 	o.callback, o.ctx, o.seq = fn, s.ctx, s.ctx.callbackSeq.Add(1)
-	return s.launchFunc(op, hostfn.Func{More: o, Site: site, Group: &s.ctx.callbacks, On: uintptr(s.lane().raw)})
+	waiting := hostfn.Func{More: o, Site: site, Group: &s.ctx.callbacks, On: uintptr(s.lane().raw)}
+	if t := s.tracer(); t != nil && !s.isCapturing() {
+		return s.launchTraced(t, TraceCallback, op, waiting, fn)
+	}
+	return s.launchFunc(op, waiting)
 }
 
 // runCallback is what the driver calls, on its own thread.
@@ -66,7 +70,9 @@ func (d *Driver) callBack(fn hostfn.Func, r driver.Result, goexit func(*PanicErr
 	}
 	var failure error
 	defer func() { d.resolve(fn, failure) }()
-	hostfn.Call(func() { o.callback(status) }, func(out hostfn.Outcome) {
+	o.span.runs()
+	defer o.span.ran()
+	hostfn.Call(d.shown("cuda callback", fn, func() { o.callback(status) }), func(out hostfn.Outcome) {
 		e := panicked(fn, out)
 		if out.Goexit {
 			goexit(e)

@@ -146,6 +146,14 @@ func (s *Stream) endCopy(b *Buffer) {
 // copyHost queues a copy between a device and host memory, in the way that suits the memory: by move at once for the driver's
 // own copy, or staged. dev is the device's end.
 func (s *Stream) copyHost(op string, toHost bool, host rows, o *copyOptions, move deviceSide, dev *resource) error {
+	sp := s.span(TraceCopy, op, "", int(host.bytes()))
+	sp.begins(s)
+	err := s.copyHostNow(op, toHost, host, o, move, dev)
+	sp.ends(s, err)
+	return err
+}
+
+func (s *Stream) copyHostNow(op string, toHost bool, host rows, o *copyOptions, move deviceSide, dev *resource) error {
 	if host.bytes() == 0 {
 		return s.copyNothing(op, o)
 	}
@@ -239,11 +247,15 @@ func (s *Stream) copyBuffer(op string, dst, src *Buffer) error {
 	if overlap(dst, src) {
 		return failf(op, ErrInvalidValue, "dst and src overlap; copy through a third buffer")
 	}
+	sp := s.span(TraceCopy, op, "", dst.n)
 	if s.waitsTurn() {
-		return s.later(op, func() driver.Result { return s.queueCopy(dst, src) }, dst.res, src.res)
+		return s.later(op, sp, func() driver.Result { return s.queueCopy(dst, src) }, dst.res, src.res)
 	}
 	s.capture().keep(dst.res, src.res)
-	return s.ctx.result(op, s.queueCopy(dst, src))
+	sp.begins(s)
+	err := s.ctx.result(op, s.queueCopy(dst, src))
+	sp.ends(s, err)
+	return err
 }
 
 func (s *Stream) queueCopy(dst, src *Buffer) driver.Result {

@@ -143,11 +143,15 @@ func (s *Stream) copyRows(op string, dst, src *Buffer, r Rows) error {
 		return failf(op, ErrInvalidValue, "dst and src overlap; copy through a third buffer")
 	}
 	s.capture().keep(dst.res, src.res)
-	return s.ctx.result(op, s.driver().Memcpy2DAsync(s.ctx.raw, &driver.Copy2D{
+	sp := s.span(TraceCopy, op, "", r.Width*r.Height)
+	sp.begins(s)
+	err := s.ctx.result(op, s.driver().Memcpy2DAsync(s.ctx.raw, &driver.Copy2D{
 		Src:   driver.Copy2DEnd{Type: driver.MemoryDevice, Device: src.ptr, Pitch: uintptr(r.SrcPitch)},
 		Dst:   driver.Copy2DEnd{Type: driver.MemoryDevice, Device: dst.ptr, Pitch: uintptr(r.DstPitch)},
 		Width: uintptr(r.Width), Height: uintptr(r.Height),
 	}, s.raw))
+	sp.ends(s, err)
+	return err
 }
 
 // CopyRows adds a copy of rows between buffers. See Stream.CopyRows.

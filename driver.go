@@ -35,6 +35,9 @@ type Driver struct {
 	spin      spinner
 	dog       watchdog
 	pinned    pinnedRanges
+	tracer    atomic.Pointer[Tracer] // nil: nothing is traced
+	tracers   atomic.Uint32          // that there have been
+	labels    labels
 
 	calls atomic.Int64  // calls in progress, and closingBit once the shutdown has begun
 	quiet chan struct{} // closed when it has begun and no call is in progress any more
@@ -263,6 +266,7 @@ func (d *Driver) finishQuiet() {
 	}
 	<-d.funcs.Idle()
 	<-d.copies.idle()
+	d.stopTrace()
 	d.natives.shut()
 	<-d.reports.idle()
 	d.retired.drain(false)

@@ -22,6 +22,7 @@ type Event struct {
 	captured atomic.Pointer[capture] // that the latest record was in; nil: in none
 	pending  atomic.Pointer[later]   // its latest record, if that waited in the library
 	marks    *marks                  // of its latest record
+	traced   atomic.Uint64           // the spanRef of its latest record that was traced
 	on       atomic.Uintptr          // the stream of the latest record
 	behind   atomic.Pointer[[]*Task] // that the latest record is behind
 }
@@ -150,12 +151,15 @@ func (e *Event) Sync() error {
 	}
 	defer waited()
 	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
+	sp := e.syncSpan(op)
 	if it := e.pending.Load(); it != nil {
 		<-it.done
 	}
 	r := e.ctx.drv.drv.EventSynchronize(e.ctx.raw, e.raw)
 	e.ctx.drv.observe()
-	return e.ctx.result(op, r)
+	err = e.ctx.result(op, r)
+	sp.over(err)
+	return err
 }
 
 // Wait is Sync with a limit: it returns an error that wraps ctx's when ctx ends first, and leaves nothing of the wait behind.
@@ -179,6 +183,13 @@ func (e *Event) Wait(ctx context.Context) error {
 	}
 	defer waited()
 	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
+	sp := e.syncSpan(op)
+	err = e.waitNow(op, ctx)
+	sp.over(err)
+	return err
+}
+
+func (e *Event) waitNow(op string, ctx context.Context) error {
 	if it := e.pending.Load(); it != nil {
 		select {
 		case <-it.done:
@@ -302,12 +313,16 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 	if e.ctx != s.ctx {
 		return failf(op, ErrInvalidHandle, "the event belongs to %s and the stream to %s; record an event in the context that made it", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
+	sp := s.span(TraceRecord, op, "", 0)
 	if flags == 0 && s.waitsTurn() {
-		return s.recordLater(op, e)
+		return s.recordLater(op, sp, e)
 	}
 	c := s.capture()
 	if flags == 0 {
-		if err := s.recordNow(op, e); err != nil {
+		sp.begins(s)
+		err := s.recordNow(op, sp, e)
+		sp.ends(s, err)
+		if err != nil {
 			return err
 		}
 		e.captured.Store(c)
@@ -316,14 +331,17 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 	if r := s.driver().EventRecordWithFlags(s.ctx.raw, e.raw, s.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
 	}
-	e.noteRecord(s)
+	e.noteRecord(s, sp)
 	c.keep(e.res)
 	return nil
 }
 
-// noteRecord notes that e has been recorded in s, or will be in its turn.
-func (e *Event) noteRecord(s *Stream) {
+// noteRecord notes that e has been recorded in s, or will be in its turn, with its span.
+func (e *Event) noteRecord(s *Stream, sp opSpan) {
 	e.recorded.Store(true)
+	if s.tracer() != nil {
+		e.traced.Store(uint64(sp.ref()))
+	}
 	e.on.Store(uintptr(s.lane().raw))
 	e.setBehind(s)
 }
@@ -344,17 +362,22 @@ func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 	if e.ctx.drv != s.ctx.drv {
 		return failf(op, ErrInvalidValue, "the event belongs to %s and the stream to %s; use one Driver for both", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
+	sp := s.waitSpan(op, e)
 	if flags == 0 && e.captured.Load() == nil {
 		if s.raw == driver.StreamPerThread {
 			if err := e.awaitRecord(op); err != nil {
+				sp.queued(err)
 				return err
 			}
 		} else if s.waitsTurn() || e.recordPending() {
-			return s.waitLater(op, e)
+			return s.waitLater(op, sp, e)
 		}
 	}
-	if r := s.waitNow(e, flags); r != driver.Success {
-		return s.ctx.result(op, r)
+	sp.begins(s)
+	err := s.ctx.result(op, s.waitNow(e, flags))
+	sp.ends(s, err)
+	if err != nil {
+		return err
 	}
 	switch c := e.captured.Load(); {
 	case flags != 0:
@@ -384,9 +407,17 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 	if other.ctx.drv != s.ctx.drv {
 		return failf(op, ErrInvalidValue, "other belongs to %s and the stream to %s; use one Driver for both", other.ctx.describe(), s.ctx.describeBeside(other.ctx))
 	}
+	sp := s.waitStreamSpan(op, other)
 	if s.waitsTurn() || s.raw != driver.StreamPerThread && other.waitsTurn() {
-		return s.waitStreamLater(op, other)
+		return s.waitStreamLater(op, sp, other)
 	}
+	sp.begins(s)
+	err := s.waitStreamNow(op, other)
+	sp.ends(s, err)
+	return err
+}
+
+func (s *Stream) waitStreamNow(op string, other *Stream) error {
 	raw, err := other.ctx.events.get(other.ctx, op)
 	if err != nil {
 		return err
@@ -406,14 +437,15 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 }
 
 // waitStreamLater is waitStream where one of the streams has something waiting in the library. s is not the per-thread stream.
-func (s *Stream) waitStreamLater(op string, other *Stream) error {
+func (s *Stream) waitStreamLater(op string, sp opSpan, other *Stream) (err error) {
+	defer func() { sp.queued(err) }()
 	raw, err := other.ctx.events.get(other.ctx, op)
 	if err != nil {
 		return err
 	}
 	b := &s.ctx.drv.tasks
 	record := func() driver.Result { return s.driver().EventRecord(other.ctx.raw, raw, other.raw) }
-	wait := &later{op: op, then: func() { other.ctx.events.put(raw) }, call: func() driver.Result {
+	wait := &later{op: op, span: sp, then: func() { other.ctx.events.put(raw) }, call: func() driver.Result {
 		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)
 	}}
 	b.joinStream(s, b.behindStream(other))

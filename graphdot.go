@@ -10,8 +10,8 @@ import (
 )
 
 // DOT writes g as a picture in Graphviz's language: each node with its type, host nodes with the name and the place of their
-// function, kernel nodes with the kernel's name and shape; graphs inside nodes are drawn inside (CONTRACT GR-09). Needs CUDA
-// 12.3.
+// function, kernel nodes with the kernel's name and shape; graphs inside nodes are boxes, tied to them by dashed lines (CONTRACT
+// GR-09). Package picture makes an SVG of it. Needs CUDA 12.3.
 func (g *Graph) DOT(w io.Writer) error {
 	const op = "Graph.DOT"
 	if w == nil {
@@ -22,7 +22,7 @@ func (g *Graph) DOT(w io.Writer) error {
 	}
 	defer g.end()
 	p := &dotPrinter{w: bufio.NewWriter(w)}
-	p.printf("digraph graph_ {\n\tnode [shape=box];\n")
+	p.printf("digraph graph_ {\n\tcompound=true;\n\tfontname=Helvetica;\n\tnode [shape=box, fontname=Helvetica];\n")
 	if r := p.graph(g, "\t"); r != driver.Success {
 		return g.ctx.needs(op, r, "cuGraphGetEdges", "")
 	}
@@ -73,11 +73,15 @@ func (p *dotPrinter) graph(g *Graph, indent string) driver.Result {
 		label := g.label(raw)
 		p.printf("%s%s [label=%s];\n", indent, names[raw], dotQuote(label.String()))
 		for i, inside := range g.insideOf(raw, label.kind) {
-			p.printf("%ssubgraph cluster_%s_%d {\n%s\tlabel=%s;\n", indent, names[raw], i, indent, dotQuote(fmt.Sprintf("%s of %s", label.kind, names[raw])))
+			first, cluster := p.n, fmt.Sprintf("cluster_%s_%d", names[raw], i)
+			p.printf("%ssubgraph %s {\n%s\tlabel=%s;\n", indent, cluster, indent, dotQuote(fmt.Sprintf("%s of %s", label.kind, names[raw])))
 			if r := p.graph(inside, indent+"\t"); r != driver.Success {
 				return r
 			}
 			p.printf("%s}\n", indent)
+			if p.n > first { // which box is the node's
+				p.printf("%s%s -> n%d [lhead=%s, style=dashed, arrowhead=none];\n", indent, names[raw], first, cluster)
+			}
 		}
 	}
 	edges, r := d.GraphGetEdges(c.raw, g.raw)

@@ -189,6 +189,18 @@ func (x *GraphExec) Launch(s *Stream) error {
 
 // launch has every host function expect a run before the driver can begin one.
 func (x *GraphExec) launch(op string, s *Stream) error {
+	sp := s.span(TraceGraph, op, "", 0)
+	sp.expects(x.state.hosts)
+	sp.begins(s)
+	err := x.launchNow(op, s)
+	sp.ends(s, err)
+	if err != nil {
+		sp.unexpects(x.state.hosts)
+	}
+	return err
+}
+
+func (x *GraphExec) launchNow(op string, s *Stream) error {
 	funcs, d := &x.ctx.drv.funcs, s.driver()
 	runs := x.expectTasks(s)
 	for i, h := range x.state.hosts {

@@ -50,6 +50,8 @@ type hostOptions struct {
 	task   *Task           // what Go was given, and not HostLaunch
 	graph  *graphTask      // a task of a graph
 
+	span opSpan
+
 	callback func(error) // what AddCallback was given, and not HostLaunch
 	ctx      *Context    // of a callback
 	seq      uint64      // the callbacks' order
@@ -73,7 +75,8 @@ const (
 // SyncMode sets how the driver's thread waits. An unknown mode is ErrInvalidValue (CONTRACT HL-21).
 func SyncMode(m HostSyncMode) HostOption { return func(o *hostOptions) { o.mode = m } }
 
-// Name gives the function a name for reports. Without it, reports use the name that the program's symbols give it.
+// Name gives the function a name for reports and traces; while a Go function runs, its goroutine has it as the profiler's label "cuda"
+// (package runtime/pprof). Without it, reports use the name that the program's symbols give it, and there is no label.
 func Name(name string) HostOption { return func(o *hostOptions) { o.name = name } }
 
 // OnDone has done told, exactly once, how the function ended: nil after it ran, a *PanicError, or a *LostError if it will
@@ -102,6 +105,9 @@ func (s *Stream) hostLaunch(fn func(), site uintptr, opts []HostOption) error {
 			return err
 		}
 		waiting.More = o
+	}
+	if t := s.tracer(); t != nil {
+		return s.launchTraced(t, TraceHost, op, waiting, fn)
 	}
 	return s.launchFunc(op, waiting)
 }
@@ -223,6 +229,9 @@ func (d *Driver) runHostNode(h hostfn.Handle) {
 	if !ok {
 		return
 	}
+	if t := d.tracer.Load(); t != nil {
+		fn = t.node(h, fn)
+	}
 	var failure error
 	defer func() {
 		d.resolve(fn, failure)
@@ -242,8 +251,10 @@ func (d *Driver) callHostFunc(fn hostfn.Func, failure *error, goexit func(*Panic
 		*failure = neverRan(fn, why)
 		return
 	}
-	returned := false
+	returned, sp := false, d.spanOf(fn)
+	sp.runs()
 	defer func() {
+		sp.ran()
 		if e, panicked := (*failure).(*PanicError); !returned && panicked && e.Value != ErrGoexit {
 			goexit(e) // a panic on the way out of a Goexit: recovering it does not stop the Goexit
 		}
@@ -252,7 +263,7 @@ func (d *Driver) callHostFunc(fn hostfn.Func, failure *error, goexit func(*Panic
 	if o, _ := fn.More.(*hostOptions); o != nil && o.graph != nil {
 		run = func() { *failure = o.graph.run() }
 	}
-	hostfn.Call(run, func(out hostfn.Outcome) {
+	hostfn.Call(d.shown("cuda host function", fn, run), func(out hostfn.Outcome) {
 		e := panicked(fn, out)
 		if out.Goexit {
 			goexit(e)

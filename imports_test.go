@@ -20,6 +20,10 @@ var allowed = map[string][]string{
 	"libcuda":         {"", "internal/driver", "internal/ffi"},
 	"softcuda":        {"", "internal/driver", "internal/native"},
 	"anycuda":         {"", "libcuda", "softcuda"},
+	"timeline":        {""},
+	"picture":         {"picture/internal/cache"},
+
+	"picture/internal/cache": {},
 
 	"internal/docs":        {},
 	"internal/gen":         {},
@@ -32,7 +36,7 @@ var allowed = map[string][]string{
 	"internal/graphtest":   {""},
 	"internal/bench/rig":   {"", "internal/testkernels"},
 	"internal/bench":       {"", "libcuda", "internal/bench/rig"},
-	"cmd/hostlaunch":       {"", "anycuda", "libcuda", "softcuda", "internal/testkernels", "internal/bench/rig"},
+	"cmd/hostlaunch":       {"", "anycuda", "libcuda", "softcuda", "timeline", "picture", "internal/testkernels", "internal/bench/rig"},
 	"examples/":            {"", "anycuda", "softcuda", "examples/internal/kit"},
 }
 

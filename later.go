@@ -18,6 +18,7 @@ type later struct {
 	ends bool  // it is the task's end that is waited for, which may stop the stream
 
 	op      string
+	span    opSpan // of the call
 	call    func() driver.Result
 	refused func(error) // told if the driver refuses the call, or if the stream has been stopped
 	then    func()      // called when it is over, whatever became of the call; may be nil
@@ -113,12 +114,14 @@ func (it *later) do(stopped error) {
 		err = c.lostError(it.op, lost)
 	} else if stopped != nil {
 		err = stoppedError(it.op, stopped)
-	} else if r := it.call(); r != driver.Success {
+	} else if it.span.begins(it.stream); true {
+		r := it.call()
 		err = c.resultf(it.op, r, "the driver refused what waited behind a task")
-		if it.refused == nil && c.lost() == driver.Success {
+		if err != nil && it.refused == nil && c.lost() == driver.Success {
 			c.drv.logError("cuda: the driver refused a call that waited behind a task", "op", it.op, "err", err)
 		}
 	}
+	it.span.ends(it.stream, err)
 	if err != nil && it.refused != nil {
 		it.refused(err)
 	}
@@ -139,9 +142,10 @@ func (s *Stream) waitsTurn() bool {
 	return s.raw != driver.StreamPerThread && s.ctx.drv.tasks.waiting(s)
 }
 
-// later queues a call behind what waits in the library for s. The caller holds s and uses.
-func (s *Stream) later(op string, call func() driver.Result, uses ...*resource) error {
-	s.addLater(&later{op: op, call: call, uses: uses})
+// later queues a call, with its span, behind what waits in the library for s. The caller holds s and uses.
+func (s *Stream) later(op string, sp opSpan, call func() driver.Result, uses ...*resource) error {
+	s.addLater(&later{op: op, span: sp, call: call, uses: uses})
+	sp.queued(nil)
 	return nil
 }
 

@@ -63,22 +63,27 @@ func (s *Stream) launch(op string, k *Kernel, cfg LaunchConfig, args []any) erro
 		c.keep(k.mod.res)
 		c.keep(p.held...)
 	}
+	sp := s.span(TraceKernel, op, k.name, 0)
 	if s.waitsTurn() {
 		l := p.launch
 		l.Params, l.Offsets = slices.Clone(l.Params), slices.Clone(l.Offsets)
-		return s.later(op, func() driver.Result {
+		return s.later(op, sp, func() driver.Result {
 			_, r := s.driver().LaunchKernel(s.ctx.raw, k.raw, &l, s.raw)
 			return r
 		}, append(slices.Clone(p.held), k.mod.res)...)
 	}
+	sp.begins(s)
 	why, r := s.driver().LaunchKernel(s.ctx.raw, k.raw, &p.launch, s.raw)
 	if r == driver.Success {
+		sp.ends(s, nil)
 		return nil
 	}
 	if why == "" {
 		why = fmt.Sprintf("kernel %s with grid %v, block %v, %d bytes of shared memory", k.name, cfg.Grid, cfg.Block, cfg.SharedMem)
 	}
-	return s.ctx.resultf(op, r, "%s", why)
+	err := s.ctx.resultf(op, r, "%s", why)
+	sp.ends(s, err)
+	return err
 }
 
 // acquire takes k for a launch in c; k.mod.res.release must follow if it returns nil.

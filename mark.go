@@ -66,7 +66,7 @@ func (l *marks) get() *mark {
 }
 
 // recordNow records e in s, and marks that if tasks are about.
-func (s *Stream) recordNow(op string, e *Event) error {
+func (s *Stream) recordNow(op string, sp opSpan, e *Event) error {
 	var m *mark
 	if s.ctx.drv.tasks.active.Load() > 0 && s.capture() == nil {
 		var err error
@@ -86,7 +86,7 @@ func (s *Stream) recordNow(op string, e *Event) error {
 	}
 	e.pending.Store(nil)
 	e.marks.set(m)
-	e.noteRecord(s)
+	e.noteRecord(s, sp)
 	return nil
 }
 
@@ -102,9 +102,10 @@ func (s *Stream) waitNow(e *Event, flags uint32) driver.Result {
 }
 
 // recordLater is the recording of e behind what waits in the library for s.
-func (s *Stream) recordLater(op string, e *Event) error {
+func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 	m, err := s.ctx.newMark(op)
 	if err != nil {
+		sp.queued(err)
 		return err
 	}
 	m.refs.Add(1)
@@ -119,7 +120,7 @@ func (s *Stream) recordLater(op string, e *Event) error {
 		made = r == driver.Success
 		return r
 	}
-	it := &later{op: op, uses: []*resource{e.res}, call: call, then: func() {
+	it := &later{op: op, span: sp, uses: []*resource{e.res}, call: call, then: func() {
 		if !made {
 			e.unrecord(m, before)
 		}
@@ -129,11 +130,12 @@ func (s *Stream) recordLater(op string, e *Event) error {
 	m.rec = it
 	e.captured.Store(nil)
 	e.marks.recording.Lock()
-	e.noteRecord(s)
+	e.noteRecord(s, sp)
 	e.pending.Store(it)
 	e.marks.set(m)
 	e.marks.recording.Unlock()
 	s.addLater(it)
+	sp.queued(nil)
 	return nil
 }
 
@@ -158,21 +160,23 @@ func (e *Event) complete() (done bool) {
 }
 
 // waitLater is a wait for e behind what waits in the library: for s, or for the stream that e is to be recorded in.
-func (s *Stream) waitLater(op string, e *Event) error {
+func (s *Stream) waitLater(op string, sp opSpan, e *Event) (err error) {
+	defer func() { sp.queued(err) }()
 	e.marks.recording.Lock()
 	m := e.marks.get()
 	s.join(e) // what m is behind
 	e.marks.recording.Unlock()
 	if m == nil {
-		if e.complete() {
-			return nil
+		if !e.complete() {
+			m, err = s.ctx.markOf(op, e)
 		}
-		var err error
-		if m, err = s.ctx.markOf(op, e); m == nil {
+		if m == nil { // there is nothing left to wait for
+			sp.begins(s)
+			sp.ends(s, err)
 			return err
 		}
 	}
-	it := &later{op: op, then: m.release, call: func() driver.Result {
+	it := &later{op: op, span: sp, then: m.release, call: func() driver.Result {
 		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, m.raw, 0)
 	}}
 	if m.rec != nil {

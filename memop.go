@@ -148,10 +148,14 @@ func (s *Stream) batch(op string, ops []MemOp) error {
 		raw[i].Address = ops[i].at.address()
 		ops[i].keep(s.capture())
 	}
+	sp := s.span(TraceMemOp, op, "", 0)
 	if s.waitsTurn() {
-		return s.later(op, func() driver.Result { return s.driver().StreamBatchMemOp(s.ctx.raw, s.raw, raw, 0) }, usedBy(ops)...)
+		return s.later(op, sp, func() driver.Result { return s.driver().StreamBatchMemOp(s.ctx.raw, s.raw, raw, 0) }, usedBy(ops)...)
 	}
-	return s.ctx.result(op, s.driver().StreamBatchMemOp(s.ctx.raw, s.raw, raw, 0))
+	sp.begins(s)
+	err := s.ctx.result(op, s.driver().StreamBatchMemOp(s.ctx.raw, s.raw, raw, 0))
+	sp.ends(s, err)
+	return err
 }
 
 func (s *Stream) memOp(op string, o MemOp, queue func(driver.DevicePtr) driver.Result) error {
@@ -163,11 +167,15 @@ func (s *Stream) memOp(op string, o MemOp, queue func(driver.DevicePtr) driver.R
 		return err
 	}
 	defer o.release()
+	sp := s.span(TraceMemOp, op, "", o.size)
 	if s.waitsTurn() {
-		return s.later(op, func() driver.Result { return queue(o.at.address()) }, o.at.res)
+		return s.later(op, sp, func() driver.Result { return queue(o.at.address()) }, o.at.res)
 	}
 	o.keep(s.capture())
-	return s.ctx.result(op, queue(o.at.address()))
+	sp.begins(s)
+	err := s.ctx.result(op, queue(o.at.address()))
+	sp.ends(s, err)
+	return err
 }
 
 // usedBy are the resources of operations' words.

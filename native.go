@@ -113,15 +113,15 @@ func (s *Stream) hostLaunchNative(l nativeLaunch, opts []HostOption) error {
 	if !call.expect() {
 		return s.ctx.lostError(l.op, s.ctx.lost())
 	}
+	sp := s.nativeSpan(&l, o)
+	sp.begins(s)
 	r := call.launch(s, o)
-	if r == driver.Success {
-		return nil // and the call may be over, and another's by now
+	if r != driver.Success && call.Take() { // else it has been swept meanwhile, and resolved: it counts as queued
+		calls.endOnce(call, r.Sticky())
+		err = s.ctx.nativeRefused(l.op, r)
 	}
-	if !call.Take() {
-		return nil // swept meanwhile: it has been resolved, so it counts as queued
-	}
-	calls.endOnce(call, r.Sticky())
-	return s.ctx.nativeRefused(l.op, r)
+	sp.ends(s, err) // the call may be over, and another's by now
+	return err
 }
 
 // launch hands the driver the entry and the cell.

@@ -172,6 +172,7 @@ func (g *registry) openIn(c *Context) string {
 func (c *Context) destroy(op string) error {
 	d := c.drv
 	c.result(op, d.drv.CtxSynchronize(c.raw))
+	d.tracer.Load().dropContext(c)
 	c.stagings.close()
 	c.events.settle()
 	c.drain()

@@ -21,6 +21,9 @@ func (d *Driver) resolve(fn hostfn.Func, failure error) {
 		}
 		return
 	}
+	if failure != nil {
+		d.spanOf(fn).fails(failure)
+	}
 	if o != nil && o.graph != nil {
 		o.graph.over()
 	}

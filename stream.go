@@ -23,6 +23,7 @@ type Stream struct {
 	captured atomic.Pointer[capture]        // what it captures into, as far as this library knows
 	foreign  atomic.Pointer[foreignCapture] // the latest capture of another library that was asked about
 	altered  *atomic.Bool                   // attributes of it may have been set; nil: who cares
+	traced   atomic.Pointer[traceLane]      // in the latest trace that it had a part in
 	ordered  atomic.Uint32                  // with the legacy default stream, as blockingLane found: 0 unknown, 1 no, 2 yes
 }
 
@@ -271,13 +272,18 @@ func (s *Stream) Sync() error {
 	}
 	defer s.end()
 	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
+	sp := s.syncSpan(op)
 	if s.ctx.drv.tasks.current() != nil && s.refuseCapturing(op) == nil {
-		return s.syncInTask(op)
+		err := s.syncInTask(op)
+		sp.over(err)
+		return err
 	}
 	s.helpCopies()
 	r := s.driver().StreamSynchronize(s.ctx.raw, s.raw)
 	s.ctx.drv.observe()
-	return s.ctx.result(op, r)
+	err := s.ctx.result(op, r)
+	sp.over(err)
+	return err
 }
 
 // syncInTask waits for an event, and not for s: what others queue on s after the task has been found to be free to wait is not waited
@@ -336,6 +342,14 @@ func (s *Stream) Wait(ctx context.Context) error {
 		return err
 	}
 	defer waited()
+	sp := s.syncSpan(op)
+	err = s.awaitEvent(op, ctx, raw)
+	sp.over(err)
+	return err
+}
+
+// awaitEvent waits for an event of the library's own, which goes back to the context's.
+func (s *Stream) awaitEvent(op string, ctx context.Context, raw driver.Event) error {
 	done, err := s.ctx.notify(op, raw, func() { s.ctx.events.put(raw) })
 	if err != nil {
 		return err

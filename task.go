@@ -23,7 +23,9 @@ type Task struct {
 	site   uintptr
 	fn     func(context.Context) error // nil once the task has ended
 
-	hold hold          // of its stream
+	hold   hold // of its stream
+	traced spanRef
+
 	turn chan struct{} // closed when it gets that; nil: it is submitted then
 	held heldRound     // what holds the stream, once submitted
 
@@ -93,18 +95,31 @@ func Go(on *Stream, fn func(ctx context.Context) error, opts ...HostOption) (*Ta
 		return nil, err
 	}
 	t, err := on.newTask(op, fn, site, opts)
-	if err == nil {
-		err = on.ctx.drv.tasks.add(op, t)
-	}
 	if err != nil {
 		on.end()
 		return nil, err
+	}
+	sp := t.opts.span
+	err = t.queue(op)
+	sp.queued(err)
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// queue is the rest of Go.
+func (t *Task) queue(op string) error {
+	on := t.stream
+	if err := t.drv.tasks.add(op, t); err != nil {
+		on.end()
+		return err
 	}
 	if on.ctx.drv.held.begin(&t.hold) {
 		t.drv.tasks.grant(t)
 	} else if t.turn != nil { // only this thread can submit it
 		if err := t.awaitTurn(op); err != nil {
-			return nil, err
+			return err
 		}
 	} else {
 		t.drv.drv.WatchContext(on.ctx.raw)
@@ -112,9 +127,9 @@ func Go(on *Stream, fn func(ctx context.Context) error, opts ...HostOption) (*Ta
 	t.drv.tasks.pump(t.drv, t.lane)
 	if err := t.drv.tasks.taken(t); err != nil {
 		t.withdraw()
-		return nil, err
+		return err
 	}
-	return t, nil
+	return nil
 }
 
 // beginTask is the beginning of Go. Tasks wait for their turn by themselves, but on the per-thread stream, where only this thread can
@@ -144,6 +159,10 @@ func (s *Stream) newTask(op string, fn func(context.Context) error, site uintptr
 		t.name = taskName(fn)
 	}
 	o.task = t
+	if tracer := s.tracer(); tracer != nil {
+		o.span = tracer.hostSpan(s, TraceTask, op, t.name, o, fn, site)
+		t.traced = o.span.ref()
+	}
 	t.hold = hold{lane: t.lane, granted: func() {
 		d.tasks.grant(t)
 		d.inBackground(func() { d.tasks.pump(d, t.lane) })
@@ -213,11 +232,15 @@ func (t *Task) Wait(ctx context.Context) error {
 		return t.err
 	default:
 	}
+	sp := t.syncSpan(op)
 	select {
 	case <-t.done:
+		sp.over(nil)
 		return t.err
 	case <-ctx.Done():
-		return endedError(op, ctx, t.describe())
+		err := endedError(op, ctx, t.describe())
+		sp.over(err)
+		return err
 	}
 }
 
@@ -361,6 +384,10 @@ func (t *Task) call(err *error) {
 	}
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
+	ctx, hidden := t.show(ctx)
+	defer hidden()
+	t.opts.span.runs()
+	defer t.opts.span.ran()
 	hostfn.Call(func() { *err = callTask(ctx, t.fn) }, func(out hostfn.Outcome) {
 		p := &PanicError{Name: t.name, Site: siteName(t.site), Value: out.Panic, Stack: out.Stack}
 		if out.Goexit {
@@ -374,6 +401,8 @@ func (t *Task) call(err *error) {
 func (t *Task) end(err error) {
 	d, c := t.drv, t.stream.ctx
 	t.err, t.fn = err, nil
+	t.opts.span.fails(err)
+	t.opts.span = opSpan{} // a program may keep the Task, and is not to keep the trace with it
 	d.tasks.end(t, err)
 	close(t.done) // before the stream goes on: who has waited for that knows how t ended
 	t.held.letGo(d)

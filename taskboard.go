@@ -303,11 +303,14 @@ func (b *tasks) queueTurn(op string, s *Stream, ctx context.Context) error {
 	}
 	defer end()
 	defer s.ctx.drv.dog.waiters.add(op+" for its turn", 0, forTurn).Store(nil)
+	sp := s.syncSpan(op + " for its turn")
+	defer func() { sp.over(err) }()
 	for _, it := range items {
 		select {
 		case <-it.done:
 		case <-ctx.Done():
-			return endedError(op, ctx, "")
+			err = endedError(op, ctx, "")
+			return err
 		}
 	}
 	return b.enter(op, s)

@@ -27,6 +27,7 @@ type opExtra struct {
 	record  *record   // the event record that this operation completes
 	waiters []*waiter // told when it is done
 	effect  func()    // done, with mu held, when it is
+	stamp   *stamp    // its time, when it is
 	branch  *branch   // of a conditional node
 	notes   *notes    // for a schedule, faults or a checker
 }
@@ -206,6 +207,9 @@ func (m *machine) conclude(o *op, r driver.Result) {
 			at = m.now()
 		}
 		x.record.complete(r, at)
+	}
+	if x.stamp != nil && r == driver.Success {
+		x.stamp.store()
 	}
 	if x.effect != nil {
 		x.effect()

@@ -2,6 +2,7 @@ package softcuda
 
 import (
 	"github.com/hostlaunch/cuda"
+	"github.com/hostlaunch/cuda/internal/driver"
 	"github.com/hostlaunch/cuda/internal/native"
 )
 
@@ -23,4 +24,12 @@ func (calling) HostCall(fn, data uintptr) bool { return native.Call(fn, data) }
 // NewCalling is New for a device whose copies are made by native workers, where the program can call C.
 func NewCalling(o Options, opts ...cuda.Option) (*cuda.Driver, error) {
 	return cuda.NewDriver(calling{newMachine(o)}, opts...)
+}
+
+// stampless is a machine that tells no times but by events.
+type stampless struct{ driver.Driver }
+
+// NewWithoutStamps is New for a device of which package cuda takes times by events.
+func NewWithoutStamps(o Options, opts ...cuda.Option) (*cuda.Driver, error) {
+	return cuda.NewDriver(stampless{newMachine(o)}, opts...)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,12 +12,15 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/hostlaunch/cuda"
 )
 
 // demoOptions are demo's flags.
 type demoOptions struct {
 	batches, count, every int
 	compute               time.Duration
+	outputs               traceOutputs
 }
 
 func newDemo() *cobra.Command {
@@ -26,7 +31,7 @@ func newDemo() *cobra.Command {
 		Long: `demo queues a whole pipeline at once and then only watches it. For each batch a graph is launched (a kernel that takes its time,
 one that changes the data, and a host node), the data is copied into an ordinary slice, and a host function checks every
 number of it. After every few batches a task copies the data back to the device from another stream before the next batch may begin.
-Nothing waits for the GPU until all of it is done.
+Nothing waits for the GPU until all of it is done. With --timeline or --trace it is traced meanwhile: a page shows what ran when.
 
 HOSTLAUNCH_DRIVER=nvidia or =software decides where it runs; unset, on the GPU if there is one.`,
 		Args: cobra.NoArgs,
@@ -41,6 +46,8 @@ HOSTLAUNCH_DRIVER=nvidia or =software decides where it runs; unset, on the GPU i
 	cmd.Flags().IntVar(&o.count, "count", 1<<18, "numbers of 4 bytes in a batch")
 	cmd.Flags().IntVar(&o.every, "every", 10, "a task after so many batches")
 	cmd.Flags().DurationVar(&o.compute, "compute", 5*time.Millisecond, "how long the first kernel of a batch takes")
+	cmd.Flags().StringVar(&o.outputs.html, "timeline", "", "write a page with the timeline to this file")
+	cmd.Flags().StringVar(&o.outputs.json, "trace", "", "write the trace to this file, which hostlaunch trace reads")
 	return cmd
 }
 
@@ -52,6 +59,10 @@ func demo(o demoOptions, stdout, stderr io.Writer) error {
 	}
 	defer drv.Close()
 	fmt.Fprintf(stdout, "on %v (%s driver, CUDA %v)\n", dev, drv.Name(), drv.Version())
+	written, err := traced(drv, o.outputs)
+	if err != nil {
+		return err
+	}
 	p, err := newPipeline(dev, o)
 	if err != nil {
 		return err
@@ -70,7 +81,27 @@ func demo(o demoOptions, stdout, stderr io.Writer) error {
 	if err := p.summary(stdout, queued, took); err != nil {
 		return err
 	}
-	return p.verdict()
+	return errors.Join(p.verdict(), written())
+}
+
+// traced begins to trace drv if that is to be written anywhere, which written does at the end.
+func traced(drv *cuda.Driver, outputs traceOutputs) (written func() error, err error) {
+	if !outputs.any() {
+		return func() error { return nil }, nil
+	}
+	tracer, err := drv.StartTrace()
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		t, err := tracer.Stop(ctx)
+		if err != nil {
+			return err
+		}
+		return outputs.write(t)
+	}, nil
 }
 
 // watch shows the batches as they end, and then waits for the stream, once.

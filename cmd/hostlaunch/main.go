@@ -3,6 +3,7 @@
 //	go run ./cmd/hostlaunch doctor    what of CUDA works here, and what to do about the rest
 //	go run ./cmd/hostlaunch demo      a pipeline to watch, with or without a GPU
 //	go run ./cmd/hostlaunch bench     what host functions, tasks, graphs and copies cost here
+//	go run ./cmd/hostlaunch trace     what is in a trace, and pictures of it
 //
 // Every command says more with --help.
 package main
@@ -48,6 +49,6 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newDoctor(), newDemo(), newBench())
+	root.AddCommand(newDoctor(), newDemo(), newBench(), newTrace())
 	return root
 }

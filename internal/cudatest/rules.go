@@ -136,6 +136,16 @@ var Contract = []Family{
 		{"TK-07", `What is queued on a stream behind a task that waits in the library waits there too, in its order, with what it uses, and so does work of other streams that waits for it by an event or by the legacy stream's rules. Its caller does not wait, but for calls that cannot be made later: copies of host memory, launches of graphs, captures. Query says not done. With StopOnError everything behind the task waits so, and nothing of it is done if the task fails.`},
 		{"TK-06", `Tasks in a captured graph run once per launch; two executables of one graph, launched together, do not mistake each other's signals.`},
 	}},
+	{"TR", "Traces", []Rule{
+		{"TR-01", `While a Driver is traced, each operation that the driver is asked to queue has one span: its kind, stream, call and place in the program, with Enqueued not after Returned and Start not after End. One that the driver refuses has its error; a call that is refused before has no span. In a stream the spans' times keep its order, host functions included, within Trace.Accuracy.`},
+		{"TR-02", `Tracing changes no result: the order of work, captures of any mode, graphs, and tasks are as without, also where work waits in the library for its turn.`},
+		{"TR-03", `Of more spans than the limit the first are kept, and the others are counted.`},
+		{"TR-04", `Stop waits for what is queued or runs, until its context ends: then it returns what is known, and an error that says what does not end. What a lost context has ended is not waited for. Stopping again gives the same. There is one tracer at a time; Driver.Close stops it; inside a host function both calls are ErrNotPermitted.`},
+		{"TR-05", `Tracers may be started and stopped at any time while other goroutines queue. After Stop nothing of a tracer is left: no goroutine, no event, no stream (checked after every case).`},
+		{"TR-06", `A wait names what it waits for: of a stream for an event the span of its latest record, for a stream the span queued there last; of a goroutine likewise.`},
+		{"TR-07", `A launch of a graph is a span; each run of a Go function or task of it is one with that launch as its parent. Building and capturing leave none.`},
+		{"TR-08", `While package runtime/trace traces, each host function and callback runs in a region and each task is a task, with its name. A Go function with a Name runs with the profiler's label "cuda", and the label is gone afterwards.`},
+	}},
 	{"LI", "Life and death", []Rule{
 		{"LI-01", `Driver.Close with work queued waits for it; Driver.Shutdown(ctx) waits until ctx ends and then says what is stuck. Nothing of ours runs after either has returned nil.`},
 		{"LI-02", `Process exit with functions queued does not crash.`},

@@ -60,6 +60,7 @@ func Cases() []Case {
 		reportCases, borrowCases,
 		spinCases, watchdogCases,
 		taskCases, taskHoldCases, taskTurnCases, taskThreadCases, taskGraphCases, taskGraphWaitCases,
+		traceCases,
 	)
 }
 

@@ -71,6 +71,7 @@ var notOfEveryCall = map[string]string{
 	"Graph.Close":              "as Stream.Close",
 	"GraphExec.Close":          "as Stream.Close",
 	"Graph.Context":            noDriver,
+	"Driver.StartTrace":        "is of no context; refused inside: TR-04, inside a host function",
 	"Driver.Close":             "accepted inside: LI-01, Close inside a host function",
 	"Event.Done":               "has no error to give: HL-06, Done inside waits all the same",
 	"Context.Close":            "does nothing on a primary context; accepted inside: ST-13, Close inside a host function",

@@ -15,7 +15,7 @@ import (
 )
 
 // Public are the packages that programs import, by their folders; "." is package cuda.
-var Public = []string{".", "anycuda", "libcuda", "softcuda"}
+var Public = []string{".", "anycuda", "libcuda", "softcuda", "timeline", "picture"}
 
 // Package reads the documentation of the package in a folder of root, as it is on Linux on amd64 with cgo.
 func Package(root fs.FS, dir string) (*doc.Package, error) {

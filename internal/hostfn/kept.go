@@ -130,6 +130,14 @@ func (t *Table) Expect(h Handle) bool {
 	return true
 }
 
+// Due is how many runs of a kept function are expected and have not started.
+func (t *Table) Due(h Handle) int {
+	if k := t.find(h); k != nil {
+		return k.runs.Due()
+	}
+	return 0
+}
+
 // Unexpect takes back one Expect. It reports false if the run has been swept meanwhile.
 func (t *Table) Unexpect(h Handle) bool {
 	k := t.find(h)
