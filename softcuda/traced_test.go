@@ -46,7 +46,7 @@ func tracing(open func(...cuda.Option) (*cuda.Driver, error)) func(...cuda.Optio
 
 func tracedConfig(test string, open func(...cuda.Option) (*cuda.Driver, error)) cudatest.Config {
 	return cudatest.Config{
-		Open:           open,
+		Open: open,
 		OpenSpin: tracing(func(opts ...cuda.Option) (*cuda.Driver, error) {
 			return softcuda.NewSpinning(softcuda.Options{Devices: 2, Kernels: testkernels.Twins()}, opts...)
 		}),
