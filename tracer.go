@@ -51,7 +51,7 @@ type TraceOption func(*Tracer)
 // usualTraceLimit is how many spans are kept without TraceLimit.
 const usualTraceLimit = 1 << 20
 
-// TraceLimit is how many spans are kept, each of some 70 bytes. Further ones only count, as Trace.Dropped. Without it they are 1<<20.
+// TraceLimit is how many spans are kept, each of 64 bytes. Further ones only count, as Trace.Dropped. Without it they are 1<<20.
 // StartTrace refuses n below 1.
 func TraceLimit(n int) TraceOption { return func(t *Tracer) { t.limit = n } }
 
@@ -208,7 +208,7 @@ func (rec *spanRecord) open(w *traceWhat) bool {
 			return false
 		}
 	}
-	return rec.end.Load() == 0 && !rec.failed.Load() && w.lane.ctx.lost() == driver.Success
+	return rec.end.Load() == 0 && rec.state.Load()&spanFailed == 0 && w.lane.ctx.lost() == driver.Success
 }
 
 // stopTrace is the end of a tracer with its Driver, which has no work any more.

@@ -43,7 +43,7 @@ func (t *Tracer) spanResult(rec *spanRecord, w *traceWhat, numbers []int, names 
 		Start: time.Duration(rec.start.Load() - 1), End: time.Duration(rec.end.Load() - 1),
 		Parent: numbers[rec.parent],
 	}
-	if w.device && r.End < 0 && rec.failed.Load() { // the driver refused what was to begin then
+	if w.device && r.End < 0 && rec.state.Load()&spanFailed != 0 { // the driver refused what was to begin then
 		r.Start = -1
 	}
 	r.Device = w.device && r.Start >= 0
@@ -53,7 +53,7 @@ func (t *Tracer) spanResult(rec *spanRecord, w *traceWhat, numbers []int, names 
 	if after := numbers[rec.after]; after != 0 {
 		r.After = []int{after}
 	}
-	if rec.failed.Load() {
+	if rec.state.Load()&spanFailed != 0 {
 		t.mu.Lock()
 		r.Error = t.failures[rec.id]
 		t.mu.Unlock()

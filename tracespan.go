@@ -15,7 +15,7 @@ type opSpan struct {
 }
 
 // spanRecord is what a tracer keeps of an operation. It holds no pointers, so that the collector need not look at any, however many
-// there are. Fields that are not atomic are set before ready is. Times count from Tracer.zero; 0: none.
+// there are, and is a cache line. Fields that are not atomic are set before state is. Times count from Tracer.zero; 0: none.
 type spanRecord struct {
 	returned, start, end atomic.Int64
 	enqueued             int64
@@ -24,9 +24,16 @@ type spanRecord struct {
 	id                   int32 // from 1
 	parent, after        int32 // 0: none
 	pair                 int32 // of events around it, counted from 1; 0: none
-	ready                atomic.Bool
-	failed               atomic.Bool // Tracer.failures says how
+	state                atomic.Uint32
 }
+
+// States of a record.
+const (
+	spanReady  = 1 << iota // it may be read
+	spanFailed             // Tracer.failures says how
+)
+
+var _ [64 - unsafe.Sizeof(spanRecord{})]byte
 
 const spanChunkSize = 512
 
@@ -54,7 +61,7 @@ func (t *Tracer) len() int { return int(min(t.count.Load(), int64(t.limit))) }
 // at is the record of a place, from 0, and what it is of, if it is ready.
 func (t *Tracer) at(i int) (*spanRecord, *traceWhat) {
 	c := t.chunks[i/spanChunkSize].Load()
-	if c == nil || !c[i%spanChunkSize].ready.Load() {
+	if c == nil || c[i%spanChunkSize].state.Load() == 0 {
 		return nil, nil
 	}
 	rec := &c[i%spanChunkSize]
@@ -125,7 +132,7 @@ func (t *Tracer) addIn(w *traceWhat, bytes int, after, parent int32) opSpan {
 		w.lane.last.Store(rec.id)
 	}
 	rec.enqueued = t.now()
-	rec.ready.Store(true)
+	rec.state.Store(spanReady)
 	return opSpan{t, rec}
 }
 
@@ -180,7 +187,7 @@ func (sp opSpan) queued(err error) {
 
 // fails notes how it failed, if err is not nil.
 func (sp opSpan) fails(err error) {
-	if sp.t != nil && err != nil && sp.rec.failed.CompareAndSwap(false, true) {
+	if sp.t != nil && err != nil && sp.rec.state.Or(spanFailed)&spanFailed == 0 {
 		sp.t.mu.Lock()
 		defer sp.t.mu.Unlock()
 		if sp.t.failures == nil {

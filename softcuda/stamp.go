@@ -72,8 +72,11 @@ func (o *op) stampAt(since time.Time, at *atomic.Int64) {
 }
 
 func (t *stamp) store() {
-	for now := time.Now(); t != nil; t = t.next {
-		at := int64(now.Sub(t.since))
+	since, at := t.since, int64(time.Since(t.since))
+	for ; t != nil; t = t.next {
+		if t.since != since {
+			since, at = t.since, int64(time.Since(t.since))
+		}
 		t.at.Store(at)
 		if t.behind != nil {
 			t.behind.Store(at)

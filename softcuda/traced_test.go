@@ -13,13 +13,51 @@ import (
 
 // TestTraceByEvents runs the cases about traces on devices that tell no times but by events, as NVIDIA's driver does.
 func TestTraceByEvents(t *testing.T) {
-	cudatest.RunSome(t, cudatest.Config{
-		Open: func(opts ...cuda.Option) (*cuda.Driver, error) {
-			return softcuda.NewWithoutStamps(softcuda.Options{Devices: 2, Kernels: testkernels.Twins()}, opts...)
-		},
-		PTX:    testkernels.PTX,
-		Native: func(name string) cuda.NativeFunc { return cuda.NativeFunc(nativetest.ByName(name)) },
-		Noted:  nativetest.Noted,
-		Test:   "TestTraceByEvents",
-	}, func(c cudatest.Case) bool { return strings.HasPrefix(c.ID, "TR-") })
+	cudatest.RunSome(t, tracedConfig("TestTraceByEvents", openWithoutStamps), func(c cudatest.Case) bool { return strings.HasPrefix(c.ID, "TR-") })
 }
+
+// TestConformanceTraced runs the suite while everything is traced: nothing may come out otherwise.
+func TestConformanceTraced(t *testing.T) {
+	open := func(opts ...cuda.Option) (*cuda.Driver, error) {
+		return softcuda.New(softcuda.Options{Devices: 2, Kernels: testkernels.Twins()}, opts...), nil
+	}
+	cudatest.RunSome(t, tracedConfig("TestConformanceTraced", tracing(open)), besideTraces)
+}
+
+// TestConformanceTracedByEvents is TestConformanceTraced on devices that tell no times but by events.
+func TestConformanceTracedByEvents(t *testing.T) {
+	cudatest.RunSome(t, tracedConfig("TestConformanceTracedByEvents", tracing(openWithoutStamps)), besideTraces)
+}
+
+func openWithoutStamps(opts ...cuda.Option) (*cuda.Driver, error) {
+	return softcuda.NewWithoutStamps(softcuda.Options{Devices: 2, Kernels: testkernels.Twins()}, opts...)
+}
+
+// tracing opens a driver that is traced until it is closed.
+func tracing(open func(...cuda.Option) (*cuda.Driver, error)) func(...cuda.Option) (*cuda.Driver, error) {
+	return func(opts ...cuda.Option) (*cuda.Driver, error) {
+		d, err := open(opts...)
+		if err == nil {
+			_, err = d.StartTrace()
+		}
+		return d, err
+	}
+}
+
+func tracedConfig(test string, open func(...cuda.Option) (*cuda.Driver, error)) cudatest.Config {
+	return cudatest.Config{
+		Open: open,
+		OpenSpin: tracing(func(opts ...cuda.Option) (*cuda.Driver, error) {
+			return softcuda.NewSpinning(softcuda.Options{Devices: 2, Kernels: testkernels.Twins()}, opts...)
+		}),
+		PTX:            testkernels.PTX,
+		ConditionalPTX: testkernels.ConditionalPTX,
+		Native:         func(name string) cuda.NativeFunc { return cuda.NativeFunc(nativetest.ByName(name)) },
+		Noted:          nativetest.Noted,
+		Test:           test,
+	}
+}
+
+// besideTraces are the cases that start no tracer themselves. Those of LI-05 collect garbage beside a tight loop on one P, which goes by
+// the size of the heap, and that is the trace's.
+func besideTraces(c cudatest.Case) bool { return !strings.HasPrefix(c.ID, "TR-") && c.ID != "LI-05" }

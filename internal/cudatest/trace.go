@@ -479,7 +479,7 @@ func traceOne(t *T) {
 	tr := t.StartTrace()
 	_, err := t.Driver.StartTrace()
 	t.Is(err, cuda.ErrIllegalState)
-	_, err = tr.Stop(nil)
+	_, err = tr.Stop(context.Context(nil))
 	t.Is(err, cuda.ErrInvalidValue)
 	_, err = (*cuda.Tracer)(nil).Stop(t.Context())
 	t.Is(err, cuda.ErrInvalidValue)
