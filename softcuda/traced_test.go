@@ -1,6 +1,7 @@
 package softcuda_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -21,12 +22,21 @@ func TestConformanceTraced(t *testing.T) {
 	open := func(opts ...cuda.Option) (*cuda.Driver, error) {
 		return softcuda.New(softcuda.Options{Devices: 2, Kernels: testkernels.Twins()}, opts...), nil
 	}
+	wholeSuite(t)
 	cudatest.RunSome(t, tracedConfig("TestConformanceTraced", tracing(open)), besideTraces)
 }
 
 // TestConformanceTracedByEvents is TestConformanceTraced on devices that tell no times but by events.
 func TestConformanceTracedByEvents(t *testing.T) {
+	wholeSuite(t)
 	cudatest.RunSome(t, tracedConfig("TestConformanceTracedByEvents", tracing(openWithoutStamps)), besideTraces)
+}
+
+// wholeSuite leaves out what takes long, unless the environment asks for it, as .ci/run does.
+func wholeSuite(t *testing.T) {
+	if os.Getenv("HOSTLAUNCH_TRACED") == "" {
+		t.Skip("set HOSTLAUNCH_TRACED=1 to run the whole suite while everything is traced")
+	}
 }
 
 func openWithoutStamps(opts ...cuda.Option) (*cuda.Driver, error) {
