@@ -207,3 +207,122 @@ func TestFaultOfAnOperationLosesAll(t *testing.T) {
 		}
 	}
 }
+
+// TestNilHandles: what only tells something tells nothing of nil, as Close does nothing to it.
+func TestNilHandles(t *testing.T) {
+	var (
+		pool  *cuda.PinnedPool
+		block *cuda.PinnedBlock
+		graph *cuda.Graph
+		mod   *cuda.Module
+		drv   *cuda.Driver
+	)
+	if pool.Len() != 0 || pool.Context() != nil || block.Bytes() != nil || graph.Context() != nil || mod.Context() != nil {
+		t.Error("nil tells something")
+	}
+	if drv.StagingBytes() != 0 || drv.Stats() != (cuda.Stats{}) {
+		t.Error("a nil Driver holds something")
+	}
+	noErr(t, errors.Join(pool.Close(), graph.Close(), mod.Close(), drv.Close()))
+	_, real := openSeeded(t, softcuda.Options{Devices: 2})
+	if real.Ordinal() != 0 || real.String() != real.Name() || must(real.NewGraph()).Context() != real.Context {
+		t.Errorf("device %d, %q", real.Ordinal(), real)
+	}
+	noErr(t, real.Driver().Close())
+}
+
+// TestLostErrorNames: who is told that a function never ran learns which one, from where, and why.
+func TestLostErrorNames(t *testing.T) {
+	f, _, dev := openFaulty(t, 0)
+	s, told := must(dev.NewStream()), make(chan error, 1)
+	noErr(t, f.Add(softcuda.Fault{Op: "memset", Result: cuda.ErrLaunchFailed, Delay: 20 * time.Millisecond}))
+	noErr(t, s.Memset(must(dev.Alloc(8)), 1))
+	noErr(t, cuda.HostLaunch(s, func() {}, cuda.Name("decode"), cuda.OnDone(func(err error) { told <- err })))
+	err := <-told
+	var lost *cuda.LostError
+	if !errors.As(err, &lost) {
+		t.Fatalf("told %v", err)
+	}
+	for _, part := range []string{"decode", "refused_test.go:", "never ran", "CUDA_ERROR_LAUNCH_FAILED"} {
+		if !strings.Contains(lost.Error(), part) {
+			t.Errorf("%q does not name %s", lost.Error(), part)
+		}
+	}
+}
+
+// TestManyThreads: the per-thread streams of threads that have gone are forgotten, and those that have work are not.
+func TestManyThreads(t *testing.T) {
+	drv, dev := openSeeded(t, softcuda.Options{})
+	gate, ran := make(chan struct{}), make(chan int, 200)
+	for i := range 200 { // a goroutine is a thread
+		done := make(chan error)
+		go func() {
+			done <- dev.WithThreadStream(func(s *cuda.Stream) error {
+				return cuda.HostLaunch(s, func() {
+					if i == 0 {
+						<-gate
+					}
+					ran <- i
+				})
+			})
+		}()
+		noErr(t, <-done)
+	}
+	close(gate)
+	noErr(t, drv.Close())
+	if len(ran) != 200 {
+		t.Errorf("%d functions ran, want 200", len(ran))
+	}
+}
+
+// TestMemset16Node fills memory by words of two bytes.
+func TestMemset16Node(t *testing.T) {
+	drv, dev := openSeeded(t, softcuda.Options{})
+	s, b, g := must(dev.NewStream()), must(dev.Alloc(6)), must(dev.NewGraph())
+	must(g.AddNode(cuda.Memset16Params(b, 0x0201)))
+	noErr(t, must(g.Instantiate()).Launch(s))
+	noErr(t, s.Sync())
+	got := make([]byte, 6)
+	must(b.ReadAt(got, 0))
+	if string(got) != "\x01\x02\x01\x02\x01\x02" {
+		t.Errorf("%v", got)
+	}
+	noErr(t, drv.Close())
+}
+
+// TestTaskInLineIsLost: a task that waits in the library for another's end is told when the device is lost, however long the other takes
+// (CONTRACT HL-17); also where Go itself waits, on the per-thread stream.
+func TestTaskInLineIsLost(t *testing.T) {
+	f := new(softcuda.Faults)
+	drv := softcuda.New(softcuda.Options{Faults: f}, cuda.MaxHeldStreams(1))
+	dev, err := drv.Device(0)
+	noErr(t, err)
+	gate, began, waits := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	must(cuda.Go(must(dev.NewStream()), func(context.Context) error { close(began); <-gate; return nil }))
+	<-began
+	inLine := must(cuda.Go(must(dev.NewStream()), short))
+	go func() {
+		waits <- dev.WithThreadStream(func(own *cuda.Stream) error {
+			return ask(cuda.Go(own, short))
+		})
+	}()
+	time.Sleep(20 * time.Millisecond) // so that it waits, most probably
+	noErr(t, f.LoseDevice(0, cuda.ErrLaunchFailed))
+	for what, told := range map[string]func() error{
+		"a task": func() error { <-inLine.Done(); return inLine.Err() },
+		"Go":     func() error { return <-waits },
+	} {
+		end := make(chan error, 1)
+		go func() { end <- told() }()
+		select {
+		case err := <-end:
+			if !errors.Is(err, cuda.ErrLaunchFailed) {
+				t.Errorf("%s: %v", what, err)
+			}
+		case <-time.After(time.Second):
+			t.Errorf("%s is not told", what)
+		}
+	}
+	close(gate)
+	drv.Close()
+}
