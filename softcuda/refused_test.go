@@ -3,7 +3,9 @@ package softcuda_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -290,20 +292,25 @@ func TestMemset16Node(t *testing.T) {
 	noErr(t, drv.Close())
 }
 
-// TestTaskInLineIsLost: a task that waits in the library for another's end is told when the device is lost, however long the other takes
-// (CONTRACT HL-17); also where Go itself waits, on the per-thread stream.
+// TestTaskInLineIsLost: a task that waits in the library for another's end is told when the device is lost, however long the other
+// takes (CONTRACT HL-17). Also where Go itself waits, on the per-thread stream: what has been told counts as queued.
 func TestTaskInLineIsLost(t *testing.T) {
 	f := new(softcuda.Faults)
 	drv := softcuda.New(softcuda.Options{Faults: f}, cuda.MaxHeldStreams(1))
 	dev, err := drv.Device(0)
 	noErr(t, err)
+	var ends atomic.Int32
 	gate, began, waits := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	must(cuda.Go(must(dev.NewStream()), func(context.Context) error { close(began); <-gate; return nil }))
 	<-began
 	inLine := must(cuda.Go(must(dev.NewStream()), short))
 	go func() {
 		waits <- dev.WithThreadStream(func(own *cuda.Stream) error {
-			return ask(cuda.Go(own, short))
+			task, err := cuda.Go(own, short, cuda.OnDone(func(error) { ends.Add(1) }))
+			if err != nil {
+				return fmt.Errorf("refused, while its end is told: %w", errors.ErrUnsupported)
+			}
+			return task.Err()
 		})
 	}()
 	time.Sleep(20 * time.Millisecond) // so that it waits, most probably
@@ -324,5 +331,7 @@ func TestTaskInLineIsLost(t *testing.T) {
 		}
 	}
 	close(gate)
-	drv.Close()
+	if drv.Close(); ends.Load() != 1 {
+		t.Errorf("the end of what Go waited with was told %d times", ends.Load())
+	}
 }
