@@ -247,7 +247,7 @@ func (o *MemOp) check(op string, c *Context) error {
 // memOpSupport remembers which memory operations a device has: two bits each, asked and has.
 type memOpSupport struct{ bits atomic.Uint32 }
 
-// can reports whether c's device has what attr says.
+// can reports whether c's device has what attr says. If the driver does not tell, it does: what the driver refuses then has its reason.
 func (c *Context) can(attr int32) bool {
 	shift := 0
 	switch attr {
@@ -259,6 +259,9 @@ func (c *Context) can(attr int32) bool {
 	known := c.memOps.bits.Load() >> shift
 	if known&1 == 0 {
 		v, r := c.drv.drv.DeviceGetAttribute(attr, c.device)
+		if r != driver.Success && r != driver.ErrorInvalidValue { // the latter: it knows no such attribute
+			return true
+		}
 		known = 1
 		if r == driver.Success && v != 0 {
 			known |= 2

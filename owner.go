@@ -170,8 +170,10 @@ func (l *owners) gone(key uint64) {
 // has a copy of, it never lets go; that is released as if it had, since nothing can run any more.
 func (l *owners) finish() {
 	const patience = 5 * time.Second
+	pause := 100 * time.Microsecond
 	for deadline := time.Now().Add(patience); l.slots.Len() > 0 && time.Now().Before(deadline); {
-		time.Sleep(100 * time.Microsecond)
+		time.Sleep(pause)
+		pause = min(2*pause, 5*time.Millisecond)
 	}
 	l.slots.Each(func(key uint64, _ *carried) bool {
 		l.gone(key | ownerTag)

@@ -322,24 +322,22 @@ func (b *tasks) taken(t *Task) error {
 	return t.refused
 }
 
-// awaitTurn waits until there is room for t's hold.
+// awaitTurn waits until there is room for t's hold. Where that would be for ever it takes t back.
 func (t *Task) awaitTurn(op string) error {
 	end, err := t.drv.tasks.mayWait(op, "", nil, []*Task{t})
 	if err == nil {
 		defer end()
-		select {
-		case <-t.turn:
-			return nil
-		case <-t.done: // its context was lost, and it has been told
-			return t.err
-		}
-	}
-	if t.drv.held.leave(&t.hold) {
+	} else if t.drv.held.leave(&t.hold) {
 		t.drv.tasks.end(t, nil)
 		t.drv.tasks.pump(t.drv, t.lane)
 		t.stream.end()
+		return err
 	}
-	return err
+	select {
+	case <-t.turn:
+	case <-t.done: // its context was lost, and it has been told: so it counts as queued
+	}
+	return nil
 }
 
 // lose ends a task that will never run, and that still waits in the library.

@@ -11,9 +11,19 @@ type spinning struct{ *machine }
 
 func (spinning) EmulateSpin() bool { return true }
 
+// spinningInjected is spinning with faults.
+type spinningInjected struct{ injecting }
+
+func (spinningInjected) EmulateSpin() bool { return true }
+
 // NewSpinning is New for a device whose mode Spin is the library's.
 func NewSpinning(o Options, opts ...cuda.Option) (*cuda.Driver, error) {
-	return cuda.NewDriver(spinning{newMachine(o)}, opts...)
+	m := newMachine(o)
+	if o.Faults == nil {
+		return cuda.NewDriver(spinning{m}, opts...)
+	}
+	o.Faults.bind(m, o.Seed)
+	return cuda.NewDriver(spinningInjected{injecting{m, o.Faults}}, opts...)
 }
 
 // calling is a machine whose copying workers call native functions, as those of NVIDIA's driver do.

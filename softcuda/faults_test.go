@@ -3,9 +3,7 @@ package softcuda_test
 import (
 	"errors"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hostlaunch/cuda"
@@ -179,116 +177,4 @@ func TestFaultsRefused(t *testing.T) {
 	for _, op := range []string{"copy", "memset", "write-value", "kernel", "kernel add", "host function"} {
 		noErr(t, f.Add(softcuda.Fault{Op: op, Delay: 1}))
 	}
-}
-
-// TestEveryCallFails has each driver call that a varied program makes fail in its turn: an error comes back that is the
-// fault's, or the program gets by without that call; nothing hangs, and the Driver can be closed.
-func TestEveryCallFails(t *testing.T) {
-	if raceDetector {
-		t.Skip("a program whose wait has failed goes on beside what it waited for, which the race detector tells too")
-	}
-	f := new(softcuda.Faults)
-	if err := variedProgram(f); err != nil {
-		t.Fatalf("without faults: %v", err)
-	}
-	calls := f.Counts()
-	if len(calls) < 25 {
-		t.Errorf("the program makes only %d kinds of calls", len(calls))
-	}
-	told, borne := 0, 0
-	for name, n := range calls {
-		for at := range min(n, 4) {
-			f := new(softcuda.Faults)
-			noErr(t, f.Add(softcuda.Fault{Call: name, After: at, Result: cuda.ErrOperatingSystem}))
-			var err error
-			synctest.Test(t, func(*testing.T) { err = variedProgram(f) }) // Close waits seconds for what a graph holds that is never destroyed
-			switch {
-			case errors.Is(err, cuda.ErrOperatingSystem):
-				told++
-			case err == nil:
-				borne++
-			default:
-				t.Errorf("call %d of %s fails: %v", at+1, name, err)
-			}
-		}
-	}
-	t.Logf("%d kinds of calls; %d failures told, %d borne", len(calls), told, borne)
-}
-
-// variedProgram uses much of the library on one device.
-func variedProgram(f *softcuda.Faults) (err error) {
-	drv := softcuda.New(softcuda.Options{Faults: f, Kernels: testkernels.Twins()})
-	defer func() {
-		if e := drv.Close(); err == nil {
-			err = e
-		}
-	}()
-	dev, err := drv.Device(0)
-	if err != nil {
-		return err
-	}
-	var mu sync.Mutex
-	var later error
-	do := func(e error) {
-		if err == nil {
-			err = e
-		}
-	}
-	done := cuda.OnDone(func(e error) { mu.Lock(); later = errors.Join(later, e); mu.Unlock() })
-	s, e1 := dev.NewStream()
-	ev, e2 := dev.NewEvent(cuda.WithTiming())
-	b, e3 := dev.Alloc(4096)
-	p, e4 := dev.AllocPinned(4096)
-	mod, e5 := dev.LoadModule(testkernels.PTX)
-	if err := errors.Join(e1, e2, e3, e4, e5); err != nil {
-		return err
-	}
-	k, err := mod.Kernel("increment")
-	if err != nil {
-		return err
-	}
-	one := cuda.LaunchConfig{Grid: cuda.Dim3{X: 1, Y: 1, Z: 1}, Block: cuda.Dim3{X: 1, Y: 1, Z: 1}}
-	do(s.Memset(b, 0))
-	do(cuda.CopyToDevice(s, b, p.Bytes()))
-	do(cuda.CopyToDevice(s, b, make([]byte, 4096)))
-	do(cuda.HostLaunch(s, func() {}, done))
-	do(cuda.AddCallback(s, func(error) {}))
-	do(s.Launch(k, one, b, uint32(1)))
-	do(s.Record(ev))
-	other, e := dev.NewStream(cuda.Blocking())
-	do(e)
-	if other != nil {
-		do(other.WaitEvent(ev))
-		do(cuda.CopyToHost(other, p.Bytes(), b))
-		do(other.Sync())
-		_, e := other.Query()
-		do(e)
-		do(other.Close())
-	}
-	_, e = ev.Query()
-	do(e)
-	do(ev.Sync())
-	graph, e := cuda.Capture(s, cuda.CaptureGlobal, func(g *cuda.GraphBuilder) error {
-		return errors.Join(cuda.HostLaunch(g, func() {}), g.Launch(k, one, b, uint32(1)), g.Memset(b, 1))
-	})
-	do(e)
-	if graph != nil {
-		exec, e := graph.Instantiate()
-		do(e)
-		if exec != nil {
-			do(exec.Launch(s))
-			do(s.Sync())
-			do(exec.Close())
-		}
-		do(graph.Close())
-	}
-	do(s.Sync())
-	do(ev.Close())
-	do(b.Close())
-	do(p.Close())
-	do(mod.Close())
-	do(s.Close())
-	mu.Lock()
-	defer mu.Unlock()
-	return errors.Join(err, later)
 }

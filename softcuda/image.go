@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -48,12 +49,16 @@ func parsePTX(text string) (map[string]entry, string, driver.Result) {
 	for _, m := range ptxEntry.FindAllStringSubmatch(text, -1) {
 		params, ok := parseParams(m[2])
 		if !ok {
-			return nil, "the parameters of kernel " + m[1] + " make no sense: " + strings.TrimSpace(m[2]), driver.ErrorInvalidPTX
+			const reason = "the parameters of kernel %s make no sense, or take more than %d bytes: %s"
+			return nil, fmt.Sprintf(reason, m[1], mostParams, strings.TrimSpace(m[2])), driver.ErrorInvalidPTX
 		}
 		kernels[m[1]] = entry{params: params, known: true}
 	}
 	return kernels, "", driver.Success
 }
+
+// mostParams is how many bytes of parameters a kernel can have.
+const mostParams = 32764
 
 // parseParams reads a kernel's parameter list.
 func parseParams(list string) ([]param, bool) {
@@ -63,26 +68,43 @@ func parseParams(list string) ([]param, bool) {
 		return nil, true
 	}
 	for decl := range strings.SplitSeq(list, ",") {
-		m := ptxParam.FindStringSubmatch(decl)
-		if m == nil {
+		size, align, ok := parseParam(decl)
+		if !ok {
 			return nil, false
-		}
-		bits, _ := strconv.Atoi(m[2])
-		size := uintptr(bits / 8)
-		align := size
-		if a := ptxAlign.FindStringSubmatch(decl); a != nil {
-			n, _ := strconv.Atoi(a[1])
-			align = uintptr(max(n, 1))
-		}
-		if m[4] != "" {
-			n, _ := strconv.Atoi(m[4])
-			size *= uintptr(n)
 		}
 		offset := (end + align - 1) / align * align
 		params = append(params, param{offset, size})
-		end = offset + size
+		if end = offset + size; end > mostParams {
+			return nil, false
+		}
 	}
 	return params, true
+}
+
+// parseParam reads one parameter. Neither its size nor its alignment is more than a kernel can have.
+func parseParam(decl string) (size, align uintptr, ok bool) {
+	m := ptxParam.FindStringSubmatch(decl)
+	if m == nil {
+		return 0, 0, false
+	}
+	bits, _ := strconv.Atoi(m[2])
+	size = uintptr(bits / 8)
+	align = size
+	if a := ptxAlign.FindStringSubmatch(decl); a != nil {
+		n, err := strconv.ParseUint(a[1], 10, 15)
+		if err != nil || n == 0 || n&(n-1) != 0 {
+			return 0, 0, false
+		}
+		align = uintptr(n)
+	}
+	if m[4] != "" {
+		n, err := strconv.ParseUint(m[4], 10, 15)
+		if err != nil {
+			return 0, 0, false
+		}
+		size *= uintptr(n)
+	}
+	return size, align, true
 }
 
 // parseCubin reads the kernels of a binary image: each has a section .text.NAME, and .nv.info.NAME tells its parameters.
@@ -113,7 +135,7 @@ func parseCubin(image []byte) (map[string]entry, string, driver.Result) {
 
 // cubinParams reads the parameters out of a kernel's .nv.info: attributes of one byte of form, one of kind and two of size or
 // value. A parameter is described by 12 bytes: 4 unused here, its number, its offset, and its size in the upper 14 bits.
-// Another attribute tells the size of all parameters. ok is false if the two do not agree.
+// Another attribute tells the size of all parameters. ok is false if the two do not agree, or parameters overlap.
 func cubinParams(info []byte) (list []param, ok bool) {
 	const (
 		sized         = 4
@@ -146,7 +168,12 @@ func cubinParams(info []byte) (list []param, ok bool) {
 			return nil, false
 		}
 		list[i] = p
-		end = max(end, p.offset+p.size)
+	}
+	for _, p := range list {
+		if p.offset < end {
+			return nil, false
+		}
+		end = p.offset + p.size
 	}
 	return list, end == total
 }

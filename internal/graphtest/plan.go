@@ -2,8 +2,9 @@ package graphtest
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
+
+	"github.com/hostlaunch/cuda/internal/source"
 )
 
 // kind is what a node of a plan does. Each node has a cell of its own, some in pinned memory and some in the device's.
@@ -52,8 +53,9 @@ func (s set) addAll(others set) {
 }
 
 // draw makes the plan of a seed: 1 to 200 nodes.
-func draw(seed uint64) *plan {
-	r := rand.New(rand.NewPCG(seed, 4))
+func draw(seed uint64) *plan { return drawFrom(source.Seed(seed, 4)) }
+
+func drawFrom(r source.Numbers) *plan {
 	p := &plan{nodes: make([]node, 1+r.IntN(1+r.IntN(200)))}
 	density := 1 + r.IntN(4)
 	for i := range p.nodes {
@@ -85,7 +87,7 @@ func draw(seed uint64) *plan {
 }
 
 // source picks a node before i that has a device cell, or -1.
-func (p *plan) source(i int, r *rand.Rand) int {
+func (p *plan) source(i int, r source.Numbers) int {
 	var list []int
 	for d := range i {
 		if k := p.nodes[d].kind; p.before[i].has(d) && (k == counter || k == memset) {

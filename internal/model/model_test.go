@@ -102,6 +102,8 @@ func TestAnswers(t *testing.T) {
 		"event after sync of its stream": {[]Op{on(Record, 3, 0), on(SyncStream, 3, 0), on(QueryEvent, 0, 0)}, Done},
 		"closed stream":                  {[]Op{on(CloseStream, 3, 0), kernel(3, 0)}, Closed},
 		"closed twice":                   {[]Op{on(CloseStream, 3, 0), on(CloseStream, 3, 0)}, OK},
+		"legacy after a close":           {[]Op{on(CloseStream, 1, 0), on(QueryStream, 0, 0)}, Any},
+		"legacy after another close":     {[]Op{on(CloseStream, 3, 0), on(QueryStream, 0, 0)}, Done},
 		"legacy is never closed":         {[]Op{on(CloseStream, 0, 0), kernel(0, 0)}, OK},
 		"closed event":                   {[]Op{on(CloseEvent, 0, 1), on(WaitEvent, 3, 1)}, Closed},
 		"legacy cannot begin":            {[]Op{at(Begin, 0, 1)}, Unsupported},

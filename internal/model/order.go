@@ -38,6 +38,9 @@ func (m *State) apply(o Op, got Answer) {
 		}
 	case CloseStream:
 		if s := &m.streams[o.S]; s.kind != Legacy {
+			if !s.closed && s.capture == nil {
+				m.record(o.S) // by which whoever closes it knows its end
+			}
 			s.closed = true
 		}
 	case CloseEvent:

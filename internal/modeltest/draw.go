@@ -1,9 +1,8 @@
 package modeltest
 
 import (
-	"math/rand/v2"
-
 	"github.com/hostlaunch/cuda/internal/model"
+	"github.com/hostlaunch/cuda/internal/source"
 )
 
 // weights say how often each kind of operation is drawn, in relation to each other.
@@ -20,7 +19,27 @@ func captures(k model.Kind) bool { return k >= model.Begin }
 
 // draw makes the program of a seed.
 func draw(seed uint64) *model.Program {
-	r := rand.New(rand.NewPCG(seed, 3))
+	r := source.Seed(seed, 3)
+	d := newDrawing(r)
+	for range 8 + r.IntN(40) {
+		d.op()
+	}
+	return d.p
+}
+
+// drawBytes makes the program that bytes say, as long as they are.
+func drawBytes(data []byte) *model.Program {
+	const longest = 120
+	b := source.NewBytes(data)
+	d := newDrawing(b)
+	for n := 0; n < longest && !b.Over(); n++ {
+		d.op()
+	}
+	return d.p
+}
+
+// newDrawing begins a program: it has its streams and events.
+func newDrawing(r source.Numbers) *drawing {
 	p := &model.Program{Events: 1 + r.IntN(4)}
 	for range 2 + r.IntN(4) {
 		p.Streams = append(p.Streams, model.Blocking+model.Stream(r.IntN(2)))
@@ -28,16 +47,12 @@ func draw(seed uint64) *model.Program {
 	if r.IntN(3) > 0 {
 		p.Streams[0] = model.Legacy
 	}
-	d := &drawing{r: r, p: p, m: model.New(p), captures: r.IntN(5) < 2}
-	for range 8 + r.IntN(40) {
-		d.op()
-	}
-	return p
+	return &drawing{r: r, p: p, m: model.New(p), captures: r.IntN(5) < 2}
 }
 
 // drawing is a program in the making.
 type drawing struct {
-	r     *rand.Rand
+	r     source.Numbers
 	p     *model.Program
 	m     *model.State
 	marks int

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/internal/model"
+	"github.com/hostlaunch/cuda/internal/source"
 )
 
 // RunTasks runs random programs of tasks, and wants each to end: without a word where the model says that it can, and with
@@ -48,7 +48,7 @@ func RunTasks(t *testing.T, cfg Config) {
 
 // drawTasks makes the program of a seed.
 func drawTasks(seed uint64) *model.TaskProgram {
-	r := rand.New(rand.NewPCG(seed, 6))
+	r := source.Seed(seed, 6)
 	p := &model.TaskProgram{Streams: 2 + r.IntN(5), Events: 1 + r.IntN(3), Held: []int{1, 2, 8}[r.IntN(3)]}
 	marks, tasks := 0, []int{}
 	waits := 1 + r.IntN(4) // of ten steps, how many wait
