@@ -24,7 +24,7 @@ example() { # the same proof from both drivers
 
 tool() { # what a person meets first
   "./hostlaunch.$1" doctor | tee "$results/doctor.$1.txt" || failed=1
-  "./hostlaunch.$1" demo >"$results/demo.$1.txt" 2>&1 || failed=1
+  "./hostlaunch.$1" demo --timeline "$results/timeline.$1.html" --trace "$results/trace.$1.json" >"$results/demo.$1.txt" 2>&1 || failed=1
   tail -n 20 "$results/demo.$1.txt"
   local floor=()
   compiled && floor=(--floor ./floor)
