@@ -223,8 +223,11 @@ func nativeMany(t *T) {
 	}()
 	time.Sleep(100 * time.Millisecond)
 	g.Open()
-	t.OK(Receive(t, "the enqueuer", queued))
-	t.Sync(s)
+	ran := (*atomic.Uint64)(unsafe.Pointer(&words[0]))
+	t.OK(t.whileMoving("the enqueuer", queued, ran))
+	synced := make(chan error, 1)
+	go func() { synced <- s.Sync() }()
+	t.OK(t.whileMoving("Sync", synced, ran))
 	if words[0] != n {
 		t.Fatalf("%d ran, want %d", words[0], n)
 	}
@@ -235,6 +238,23 @@ func nativeMany(t *T) {
 	}
 	if st := t.Driver.Stats(); st.Waiting != 0 || st.Running != 0 {
 		t.Errorf("%d wait and %d run afterwards", st.Waiting, st.Running)
+	}
+}
+
+// whileMoving waits for what as long as a counter goes on: how long that takes is the driver's business.
+func (t *T) whileMoving(what string, ch <-chan error, ran *atomic.Uint64) error {
+	t.Helper()
+	for start, last := time.Now(), uint64(0); ; {
+		select {
+		case err := <-ch:
+			return err
+		case <-time.After(10 * time.Second):
+		}
+		now := ran.Load()
+		if t.Logf("%s: %d ran after %v", what, now, time.Since(start)); now == last {
+			t.Fatalf("nothing came: %s", what)
+		}
+		last = now
 	}
 }
 
