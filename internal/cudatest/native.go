@@ -203,58 +203,59 @@ func nativeUnderGC(t *T) {
 	}
 }
 
+// nativeMany queues very many functions. A driver holds so many back until some have run: on an H200 some thousand, and behind the rest of
+// this suite it then ran no more than 200 a second, which it otherwise does in a few milliseconds. So it has as many of them as it takes in
+// some time.
 func nativeMany(t *T) {
-	const n = 100_000
+	const n, long = 100_000, 15 * time.Second
 	s := t.Stream()
 	log := t.Pinned(8 * (n + 1))
 	words := cuda.PinnedSlice[uint64](log)
 	clear(words)
 	g := t.Gate(s)
 	<-g.Entered
-	queued := make(chan error, 1)
-	go func() { // a driver may hold so many back until some have run
-		for i := range n {
+	taken, refused := make(chan int, 1), make(chan error, 1)
+	go func() {
+		i := 0
+		for start := time.Now(); i < n && time.Since(start) < long; i++ {
 			if err := cuda.HostLaunchNative(s, t.native("append"), appending(log, uint64(i))); err != nil {
-				queued <- err
-				return
+				refused <- err
+				break
 			}
 		}
-		queued <- nil
+		taken <- i
 	}()
 	time.Sleep(100 * time.Millisecond)
 	g.Open()
+	queued := 0
 	ran := (*atomic.Uint64)(unsafe.Pointer(&words[0]))
-	t.OK(t.whileMoving("the enqueuer", queued, ran))
-	synced := make(chan error, 1)
-	go func() { synced <- s.Sync() }()
-	t.OK(t.whileMoving("Sync", synced, ran))
-	if words[0] != n {
-		t.Fatalf("%d ran, want %d", words[0], n)
+	for last := uint64(0); queued == 0; {
+		select {
+		case err := <-refused:
+			t.OK(err)
+		case queued = <-taken:
+		case <-time.After(10 * time.Second):
+			if now := ran.Load(); now != last {
+				last = now
+				continue
+			}
+			t.Fatalf("nothing goes on, %d ran", last)
+		}
 	}
-	for i, v := range words[1:] {
+	t.Sync(s)
+	if queued < n {
+		t.Logf("the driver took %d of %d in %v", queued, n, long)
+	}
+	if queued < 1000 || words[0] != uint64(queued) {
+		t.Fatalf("%d ran, of %d", words[0], queued)
+	}
+	for i, v := range words[1 : queued+1] {
 		if v != uint64(i) {
 			t.Fatalf("number %d ran as number %d", v, i)
 		}
 	}
 	if st := t.Driver.Stats(); st.Waiting != 0 || st.Running != 0 {
 		t.Errorf("%d wait and %d run afterwards", st.Waiting, st.Running)
-	}
-}
-
-// whileMoving waits for what as long as a counter goes on: how long that takes is the driver's business.
-func (t *T) whileMoving(what string, ch <-chan error, ran *atomic.Uint64) error {
-	t.Helper()
-	for start, last := time.Now(), uint64(0); ; {
-		select {
-		case err := <-ch:
-			return err
-		case <-time.After(10 * time.Second):
-		}
-		now := ran.Load()
-		if t.Logf("%s: %d ran after %v", what, now, time.Since(start)); now == last {
-			t.Fatalf("nothing came: %s", what)
-		}
-		last = now
 	}
 }
 
