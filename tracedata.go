@@ -8,7 +8,7 @@ type Trace struct {
 	Driver   string        `json:"driver"`   // Driver.Name
 	Version  string        `json:"version"`  // of the driver
 	Began    time.Time     `json:"began"`    // when tracing began
-	Duration time.Duration `json:"duration"` // until Stop
+	Duration time.Duration `json:"duration"` // until Stop, and the end of what it waited for
 	Accuracy time.Duration `json:"accuracy"` // device times are on the host's clock within this; 0 if there are none
 	Dropped  int           `json:"dropped"`  // operations that were not noted, since the limit was reached
 	Streams  []TraceStream `json:"streams"`

@@ -147,6 +147,7 @@ func (t *Tracer) stop(op string, ctx context.Context) {
 	over := time.Since(t.began)
 	if left := t.await(ctx); left != nil {
 		t.err = endedError(op, ctx, left.describe())
+		over = time.Since(t.began)
 	}
 	t.drv.tracer.Store(nil)
 	accuracy := t.shutClocks()
@@ -154,6 +155,9 @@ func (t *Tracer) stop(op string, ctx context.Context) {
 		accuracy = 1 // the times are of the host's clock
 	}
 	t.trace = t.result(over, accuracy)
+	for i := range t.trace.Spans { // which Stop has waited for
+		t.trace.Duration = max(t.trace.Duration, t.trace.Spans[i].End, t.trace.Spans[i].Start)
+	}
 	t.drv.logDebug("cuda: trace stopped", "spans", len(t.trace.Spans), "dropped", t.trace.Dropped, "duration", over)
 	t.forget()
 }

@@ -99,7 +99,7 @@ func (w *watchdog) look(d *Driver, limit time.Duration) {
 		if !known {
 			since = now
 		}
-		if !since.IsZero() && now.Sub(since) >= limit*3/4 {
+		if !since.IsZero() && now.Sub(since) >= limit {
 			d.warnLong("host function", funcName(fn), fn.Site, fn.On, now.Sub(since))
 			since = time.Time{}
 		}

@@ -39,7 +39,12 @@ func Explore[T Testing[T]](t T, n int, test func(t T, drv *cuda.Driver)) {
 func ExploreWith[T Testing[T]](t T, n int, e Explorer, test func(t T, drv *cuda.Driver)) {
 	t.Helper()
 	first := max(e.Options.Seed, 1)
-	if seed, err := strconv.ParseUint(os.Getenv("HOSTLAUNCH_SEED"), 10, 64); err == nil {
+	if given, ok := os.LookupEnv("HOSTLAUNCH_SEED"); ok && given != "" {
+		seed, err := strconv.ParseUint(given, 10, 64)
+		if err != nil || seed == 0 {
+			t.Errorf("softcuda: HOSTLAUNCH_SEED is %q, which is no seed: take a number from 1 on", given)
+			return
+		}
 		first, n = seed, 1
 	}
 	for seed := first; seed < first+uint64(n); seed++ {

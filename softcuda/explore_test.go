@@ -113,6 +113,18 @@ func TestExploreSound(t *testing.T) {
 	}
 }
 
+// TestExploreNoSeed: what is no seed is an error, and not all schedules.
+func TestExploreNoSeed(t *testing.T) {
+	for _, given := range []string{"x", "-1", "0", "1.5"} {
+		t.Setenv("HOSTLAUNCH_SEED", given)
+		p := &probe{}
+		softcuda.Explore(p, 3, func(*probe, *cuda.Driver) { t.Errorf("%q: ran", given) })
+		if !p.failed || !strings.Contains(strings.Join(p.log, ""), given) {
+			t.Errorf("%q: failed %v, %q", given, p.failed, p.log)
+		}
+	}
+}
+
 // TestExploreOneSeed runs the schedule that the environment names, and shrinks a failure to plain choices where they will do.
 func TestExploreOneSeed(t *testing.T) {
 	t.Setenv("HOSTLAUNCH_SEED", "77")
