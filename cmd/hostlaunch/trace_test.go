@@ -86,7 +86,13 @@ func TestTraceMisuse(t *testing.T) {
 		}
 	}
 	name := filepath.Join(dir, "half.html")
-	if err := (traceOutputs{html: name}).write(nil); err == nil || !strings.HasPrefix(err.Error(), name) {
+	half, err := traceOutputs{html: name}.open(new(strings.Builder), new(strings.Builder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = half.write(nil)
+	half.close()
+	if err == nil || !strings.HasPrefix(err.Error(), name) {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(name); !os.IsNotExist(err) {
