@@ -92,7 +92,7 @@ func deviceRows(list []deviceReport) (rows [][]string) {
 			rows = append(rows, append(row, "FAILED: "+d.Error))
 			continue
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.1f GiB", float64(d.MemoryBytes)/(1<<30)), "compute capability "+d.ComputeCapability,
+		rows = append(rows, append(row, fmt.Sprintf("%.1f GiB", gib(d.MemoryBytes)), "compute capability "+d.ComputeCapability,
 			fmt.Sprintf("%d host functions ran; launch to Sync: median %v, 99th percentile %v", d.Functions, rounded(d.Latency.Median), rounded(d.Latency.P99))))
 	}
 	return rows
