@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -23,6 +24,9 @@ type demoOptions struct {
 	outputs               traceOutputs
 }
 
+// mostBatches is what can be queued without the memory for it being missed.
+const mostBatches = 1_000_000
+
 func newDemo() *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
@@ -39,6 +43,9 @@ HOSTLAUNCH_DRIVER=nvidia or =software decides where it runs; unset, on the GPU i
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.batches < 1 || o.count < 1 || o.every < 1 || o.compute < 0 {
 				return fmt.Errorf("--batches, --count and --every must be 1 or more, and --compute not negative")
+			}
+			if o.batches > mostBatches || int64(o.count) > math.MaxUint32 {
+				return fmt.Errorf("--batches is at most %d, and --count at most %d", mostBatches, math.MaxUint32)
 			}
 			return demo(o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
