@@ -62,13 +62,6 @@ type report struct {
 	Advice   []string       `json:"advice"`
 }
 
-// buildReport is how this program was built.
-type buildReport struct {
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-	Calls    string `json:"calls"` // how the driver is called: cgo, purego or none
-}
-
 // examine finds everything out. The settings come first: opening the driver changes one of them.
 func examine() *report {
 	r := &report{Build: thisBuild(), Settings: settings(), Devices: []deviceReport{}}

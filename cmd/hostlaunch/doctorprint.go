@@ -34,7 +34,7 @@ func (p *page) table(rows [][]string) {
 // print writes the report for people.
 func (r *report) print(w io.Writer) error {
 	p := &page{w: w}
-	p.printf("hostlaunch doctor: %s, %s, driver called through %s\n", r.Build.Go, r.Build.Platform, r.Build.Calls)
+	p.printf("hostlaunch doctor: %v\n", r.Build)
 	r.Driver.print(p)
 	if len(r.Devices) > 0 {
 		p.printf("\nDevices\n")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,7 +21,15 @@ func newTrace() *cobra.Command {
 operations of each kind and name took. FILE may be -, which is the standard input. A form may go to -, which is the standard output;
 the text goes to the standard error then.`,
 		Example: "  hostlaunch demo --trace demo.json\n  hostlaunch trace demo.json --html demo.html --svg demo.svg",
-		Args:    cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			switch len(args) {
+			case 0:
+				return errors.New("trace needs the name of a file, or - for the standard input")
+			case 1:
+				return nil
+			}
+			return fmt.Errorf("trace reads one file, and not %d", len(args))
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return trace(args[0], o, cmd)
 		},
