@@ -108,23 +108,31 @@ func rounded(ns int64) time.Duration {
 	return d.Round(unit)
 }
 
+// printFeatures leaves the NVIDIA driver's column out where there is no driver.
 func (r *report) printFeatures(p *page) {
 	if len(r.Features) == 0 {
 		return
 	}
 	p.printf("\nFeatures that not every driver has\n")
-	var rows [][]string
-	for _, f := range r.Features {
-		state := "yes"
-		switch {
-		case !r.Driver.Usable:
-			state = "-"
-		case !f.Available:
-			state = "no: " + f.Without
+	row := func(name, since, nvidia, software string) []string {
+		if !r.Driver.Usable {
+			return []string{name, since, software}
 		}
-		rows = append(rows, []string{f.Name, "CUDA " + f.Since, state})
+		return []string{name, since, nvidia, software}
+	}
+	rows := [][]string{row("", "since", "NVIDIA driver", "software device")}
+	for _, f := range r.Features {
+		rows = append(rows, row(f.Name, "CUDA "+f.Since, f.state(f.Available), f.state(f.Software)))
 	}
 	p.table(rows)
+}
+
+// state says whether there is f, and what happens otherwise.
+func (f *feature) state(available bool) string {
+	if available {
+		return "yes"
+	}
+	return "no: " + f.Without
 }
 
 func orDash(s string) string {
