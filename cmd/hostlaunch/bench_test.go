@@ -64,6 +64,10 @@ func TestBenchQuick(t *testing.T) {
 	if !strings.Contains(out, fmt.Sprintf(heading, 4)) || !strings.Contains(out, "copy-pinned-4096 ") {
 		t.Errorf("with --largest=4 the table is\n%s", out)
 	}
+	var complaints strings.Builder
+	if execute([]string{"bench", "--only=zzz"}, new(strings.Builder), &complaints); !strings.HasSuffix(complaints.String(), ", 262144\n") {
+		t.Errorf("without --quick: %q", complaints.String())
+	}
 	if strings.Contains(out, "C++") {
 		t.Errorf("nothing stands beside it, and there is a column for that:\n%s", out)
 	}
