@@ -186,8 +186,8 @@ func (f *figures) print(w io.Writer) error {
 	if f.Quick {
 		quick = fmt.Sprintf("; --quick: a twentieth of the repetitions, copies up to %d MiB", f.Largest)
 	}
-	fmt.Fprintf(w, "%s (%s driver, CUDA %s, called through %s), medians of %d rounds%s\n\n", f.Device, f.Driver, f.CUDA, f.Calls, f.Rounds, quick)
 	p := &page{w: w}
+	p.printf("%s (%s driver, CUDA %s, called through %s), medians of %d rounds%s\n\n", f.Device, f.Driver, f.CUDA, f.Calls, f.Rounds, quick)
 	p.table(f.rows())
 	return p.err
 }

@@ -15,7 +15,8 @@ func TestVersion(t *testing.T) {
 	if status := execute([]string{"--version"}, &out, &complaints); status != 0 || complaints.Len() > 0 {
 		t.Fatalf("exit status %d, %q", status, complaints.String())
 	}
-	for _, want := range []string{"hostlaunch ", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, "driver called through " + libcuda.Build + "\n"} {
+	platform := runtime.GOOS + "/" + runtime.GOARCH
+	for _, want := range []string{"hostlaunch ", runtime.Version(), platform, "driver called through " + libcuda.Build + "\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q lacks %q", out.String(), want)
 		}

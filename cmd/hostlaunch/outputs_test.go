@@ -18,7 +18,10 @@ func TestOutputsStdout(t *testing.T) {
 		begins, ends, table string
 	}{
 		{[]string{"trace", in, "--dot", "-"}, "digraph", "}\n", "Operations"},
-		{[]string{"trace", in, "--html", "-", "--chrome", "c.json"}, "<!DOCTYPE html>", "</html>\n", "wrote c.json; open it with ui.perfetto.dev\n"},
+		{
+			[]string{"trace", in, "--html", "-", "--chrome", "c.json"},
+			"<!DOCTYPE html>", "</html>\n", "wrote c.json; open it with ui.perfetto.dev\n",
+		},
 		{append(demo, "--trace", "-"), `{"driver":"software"`, "}\n", "replays of the graph"},
 	} {
 		var stdout, stderr strings.Builder
@@ -34,7 +37,8 @@ func TestOutputsStdout(t *testing.T) {
 		t.Errorf("there is a file - (%v)", err)
 	}
 	var stdout, stderr strings.Builder
-	if status := execute(append(demo, "--trace=-", "--timeline=-"), &stdout, &stderr); status != 1 || !strings.Contains(stderr.String(), "only one form") {
+	status := execute(append(demo, "--trace=-", "--timeline=-"), &stdout, &stderr)
+	if status != 1 || !strings.Contains(stderr.String(), "only one form") {
 		t.Errorf("two forms: exit status %d, %q", status, stderr.String())
 	}
 }
@@ -52,7 +56,8 @@ func TestOutputsFirst(t *testing.T) {
 		t.Errorf("an empty page is left: %v", err)
 	}
 	stderr.Reset()
-	if status := execute([]string{"demo", "--batches=1", "--compute=0s", "--timeline=page.html", "--trace=x.json"}, &stdout, &stderr); status != 0 {
+	args := []string{"demo", "--batches=1", "--compute=0s", "--timeline=page.html", "--trace=x.json"}
+	if status := execute(args, &stdout, &stderr); status != 0 {
 		t.Fatal(stderr.String())
 	}
 	const want = "wrote page.html; open it in a browser\nwrote x.json; hostlaunch trace reads it\n"

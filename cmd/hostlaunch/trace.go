@@ -18,8 +18,8 @@ func newTrace() *cobra.Command {
 		Use:   "trace FILE",
 		Short: "Says what is in a trace, and draws it",
 		Long: `trace reads a trace, as demo --trace or encoding/json writes it, and prints what it adds up to: how busy each stream was, and how long
-operations of each kind and name took. FILE may be -, which is the standard input. A form may go to -, which is the standard output;
-the text goes to the standard error then.`,
+operations of each kind and name took. FILE may be -, which is the standard input. A form may go to -, which is the standard
+output; the text goes to the standard error then.`,
 		Example: "  hostlaunch demo --trace demo.json\n  hostlaunch trace demo.json --html demo.html --svg demo.svg",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch len(args) {
