@@ -79,7 +79,7 @@ func TestTraceMisuse(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no such file": {filepath.Join(dir, "none")}, "trace needs the name of a file": {}, "trace reads one file, and not 2": {in, in},
 		"for Chrome": {chrome},
-		"directory": {in, "--html", dir},
+		"directory":  {in, "--html", dir},
 	} {
 		var stdout, complaints strings.Builder
 		status := execute(append([]string{"trace"}, args...), &stdout, &complaints)
