@@ -16,7 +16,8 @@ const Variable = "HOSTLAUNCH_DRIVER"
 
 // Open opens the NVIDIA driver if it has a usable device, and else a software device with the options soft. With
 // HOSTLAUNCH_DRIVER=nvidia it never falls back, and with HOSTLAUNCH_DRIVER=software it never looks for a GPU; any other
-// value is an error. If it falls back, the reason is logged at level Info, to the Logger among opts or else to slog.Default().
+// value is an error. If it falls back, it says so in a line at level Info, and the whole reason at level Debug, to the Logger among
+// opts or else to slog.Default().
 func Open(soft softcuda.Options, opts ...cuda.Option) (*cuda.Driver, error) {
 	switch choice := os.Getenv(Variable); choice {
 	case "nvidia":
@@ -36,7 +37,9 @@ func Open(soft softcuda.Options, opts ...cuda.Option) (*cuda.Driver, error) {
 func first(soft softcuda.Options, opts []cuda.Option) (*cuda.Driver, error) {
 	d, err := usable(opts)
 	if err != nil {
-		cuda.LoggerOf(opts...).Info("anycuda: using the software device", "reason", err)
+		log := cuda.LoggerOf(opts...)
+		log.Info("no usable GPU, so this runs on the software device; hostlaunch doctor says why; " + Variable + "=software silences this")
+		log.Debug("anycuda: why there is no usable GPU", "reason", err)
 		return softcuda.New(soft, opts...), nil
 	}
 	return d, nil

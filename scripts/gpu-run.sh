@@ -5,7 +5,8 @@
 #
 # BUILDS are the builds to run (cgo purego, unless set), and LIMIT is the time that the conformance suite may take in each build (150s, unless set).
 # LARGEST is the largest copy that the command measures, in MiB. ONLY is a regular expression that selects measurements of the benchmark by name.
-# HOSTLAUNCH_REQUIRE_GPU says how many GPUs there must be (1, unless set): what would be skipped for want of one fails.
+# HOSTLAUNCH_REQUIRE_GPU says how many GPUs there must be (1, unless set): what would be skipped for want of one fails. Where doctor finds
+# none at all, nothing is run (exit status 2); HOSTLAUNCH_REQUIRE_GPU=0 goes on without.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=$(mkdir -p "${1:-$here/results}" && cd "${1:-$here/results}" && pwd)
@@ -62,7 +63,16 @@ bench() {
   "./bench.$1" "${floor[@]}" -only "${ONLY:-}" | tee "$results/bench.$1.md" || failed=1
 }
 
-for build in ${BUILDS:-cgo purego}; do
+builds=${BUILDS:-cgo purego}
+if [ "$HOSTLAUNCH_REQUIRE_GPU" != 0 ]; then
+  doctor=$("./hostlaunch.${builds%% *}" doctor)
+  if [ $? = 2 ]; then
+    echo "$doctor" >&2
+    echo "run.sh: there is no usable GPU here, so nothing was run; HOSTLAUNCH_REQUIRE_GPU=0 goes on without" >&2
+    exit 2
+  fi
+fi
+for build in $builds; do
   for step in $what; do
     echo "== $step, $build"
     "$step" "$build"

@@ -22,7 +22,7 @@ func ReadTrace(r io.Reader) (*cuda.Trace, error) {
 	}
 	t := new(cuda.Trace)
 	if err := json.Unmarshal(text, t); err != nil {
-		return nil, fmt.Errorf("timeline: no trace: %w", withLine(text, err))
+		return nil, fmt.Errorf("timeline: this is not a trace: %w", withLine(text, err))
 	}
 	return t, check(t)
 }
@@ -31,21 +31,21 @@ func ReadTrace(r io.Reader) (*cuda.Trace, error) {
 func looksLikeTrace(text []byte) error {
 	trimmed := bytes.TrimSpace(text)
 	if len(trimmed) == 0 {
-		return fmt.Errorf("timeline: no trace: there is nothing in it")
+		return fmt.Errorf("timeline: this is not a trace: there is nothing in it")
 	}
 	if trimmed[0] != '{' {
-		return fmt.Errorf("timeline: no trace: it begins with %.10q, and a trace is a JSON object", trimmed)
+		return fmt.Errorf("timeline: this is not a trace: it begins with %.10q, and a trace is a JSON object", trimmed)
 	}
 	var has map[string]json.RawMessage
 	if err := json.Unmarshal(text, &has); err != nil {
-		return fmt.Errorf("timeline: no trace: %w", withLine(text, err))
+		return fmt.Errorf("timeline: this is not a trace: %w", withLine(text, err))
 	}
 	if _, ok := has["traceEvents"]; ok {
 		return fmt.Errorf("timeline: this is a trace for Chrome, which cannot be read back; keep the Trace itself as JSON")
 	}
 	for _, name := range []string{"driver", "streams", "spans"} {
 		if _, ok := has[name]; !ok {
-			return fmt.Errorf("timeline: no trace: it has no %q", name)
+			return fmt.Errorf("timeline: this is not a trace: it has no %q", name)
 		}
 	}
 	return nil

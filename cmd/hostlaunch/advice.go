@@ -22,20 +22,32 @@ func (r *report) advise() []string {
 	return list
 }
 
-// adviceOnDriver leaves the way out to the library, which knows what it has tried.
+// adviceOnDriver goes by HOSTLAUNCH_DRIVER, and leaves the way out to the library, which knows what it has tried.
 func (r *report) adviceOnDriver() (list []string) {
+	choice := r.setting(driverChoice).Value
+	if choice == "software" {
+		list = append(list, "Programs that open package anycuda run on the software device, since HOSTLAUNCH_DRIVER is software. Unset it where they are to use a GPU.")
+	}
 	if r.Driver.Usable {
 		if r.Driver.version < 12030 {
 			list = append(list, fmt.Sprintf("The driver is for CUDA %v. A newer one brings what the list of features lacks; most of it came with CUDA 12.3 and 12.4.", r.Driver.version))
 		}
 		return list
 	}
+	install := "The driver is there and does not start. The system's log (dmesg) and nvidia-smi may say why."
 	if r.Driver.advice != "" {
-		list = append(list, r.Driver.advice+".")
-	} else {
-		list = append(list, "The driver is there and does not start. The system's log (dmesg) and nvidia-smi may say why.")
+		install = r.Driver.advice + "."
 	}
-	return append(list, "Until then use the software device: programs that open package anycuda get it by themselves, and all examples and tests run on it.")
+	if choice == "software" {
+		install = "For a GPU: " + install
+	}
+	return append(append(list, install), untilThen[choice]...)
+}
+
+// untilThen is what a program without a GPU can do, by HOSTLAUNCH_DRIVER.
+var untilThen = map[string][]string{
+	"":       {"Until then use the software device: programs that open package anycuda get it by themselves, and all examples and tests run on it."},
+	"nvidia": {"Until then unset HOSTLAUNCH_DRIVER, or set it to software: as it is, programs that open package anycuda fail, and do not use the software device."},
 }
 
 func (r *report) adviceOnDevices() (list []string) {

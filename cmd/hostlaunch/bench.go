@@ -7,7 +7,6 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -40,13 +39,18 @@ With --plots a folder gets plots as well: of the rates of copies by size, and of
 HOSTLAUNCH_DRIVER=nvidia or =software decides where it runs; unset, on the GPU if there is one. Figures of the software device say nothing
 of a GPU's.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return bench(o, cmd.OutOrStdout(), cmd.ErrOrStderr()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.quick && !cmd.Flags().Changed("largest") {
+				o.largest = 1
+			}
+			return bench(o, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
 	}
 	cmd.Flags().IntVar(&o.rounds, "rounds", 9, "how often to repeat each measurement")
-	cmd.Flags().IntVar(&o.largest, "largest", 256, "the largest copy, in MiB")
+	cmd.Flags().IntVar(&o.largest, "largest", 256, "the largest copy, in MiB; with --quick 1, unless it is given")
 	cmd.Flags().StringVar(&o.only, "only", "", "a regular expression: measure only what has such a name")
 	cmd.Flags().StringVar(&o.floor, "floor", "", "a C++ program to compare with: auto, or its path")
-	cmd.Flags().BoolVar(&o.quick, "quick", false, "fewer repetitions: a look, not a measurement")
+	cmd.Flags().BoolVar(&o.quick, "quick", false, "a twentieth of the repetitions, and copies up to 1 MiB: a look, not a measurement")
 	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print the figures as JSON")
 	cmd.Flags().StringVar(&o.plots, "plots", "", "a folder for plots")
 	return cmd
@@ -60,6 +64,8 @@ type figures struct {
 	Calls   string   `json:"calls"` // how the driver is called: cgo, purego or none
 	Rounds  int      `json:"rounds"`
 	Figures []figure `json:"figures"`
+	Quick   bool     `json:"quick"`
+	Largest int      `json:"largest_mib"` // the limit of copies' sizes
 }
 
 // figure is one measurement's median.
@@ -95,8 +101,21 @@ func bench(o benchOptions, stdout, stderr io.Writer) error {
 	if o.rounds < 1 || o.largest < 1 {
 		return errors.New("--rounds and --largest must be 1 or more")
 	}
+	if o.largest > mostMiB {
+		return fmt.Errorf("--largest is in MiB, and at most %d", mostMiB)
+	}
 	to, err := newPlots(o.plots)
 	if err != nil {
+		return err
+	}
+	r := &benchRig{o: o}
+	list := r.measurements()
+	if only := slices.DeleteFunc(slices.Clone(list), func(m measurement) bool { return !which.MatchString(m.name) }); len(only) > 0 {
+		list = only
+	} else {
+		return fmt.Errorf("--only: no measurement has such a name; there are: %s", names(list))
+	}
+	if err := to.prepare(); err != nil {
 		return err
 	}
 	drv, dev, err := openDevice(stderr)
@@ -109,12 +128,10 @@ func bench(o benchOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer f.stop()
-	r, err := newBenchRig(dev, o)
-	if err != nil {
+	if err := r.start(dev); err != nil {
 		return err
 	}
-	out := figures{dev.Name(), drv.Name(), drv.Version().String(), libcuda.Build, o.rounds, []figure{}}
-	list := slices.DeleteFunc(r.measurements(), func(m measurement) bool { return !which.MatchString(m.name) })
+	out := figures{dev.Name(), drv.Name(), drv.Version().String(), libcuda.Build, o.rounds, []figure{}, o.quick, o.largest}
 	if out.Figures, err = measureAll(list, o.rounds, f, stderr); err != nil {
 		return err
 	}
@@ -165,17 +182,34 @@ func measureAll(list []measurement, rounds int, f *floor, stderr io.Writer) ([]f
 }
 
 func (f *figures) print(w io.Writer) error {
-	fmt.Fprintf(w, "%s (%s driver, CUDA %s, called through %s), medians of %d rounds\n\n", f.Device, f.Driver, f.CUDA, f.Calls, f.Rounds)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprint(t, "name\twhat\there\tC++ beside it\n")
-	for _, x := range f.Figures {
-		beside := "-"
-		if x.Floor != nil {
-			beside = x.text(*x.Floor)
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", x.Name, x.Title, x.text(x.Value), beside)
+	quick := ""
+	if f.Quick {
+		quick = fmt.Sprintf("; --quick: a twentieth of the repetitions, copies up to %d MiB", f.Largest)
 	}
-	return t.Flush()
+	p := &page{w: w}
+	p.printf("%s (%s driver, CUDA %s, called through %s), medians of %d rounds%s\n\n", f.Device, f.Driver, f.CUDA, f.Calls, f.Rounds, quick)
+	p.table(f.rows())
+	return p.err
+}
+
+// rows are the table, which has a column for the C++ program if that measured anything.
+func (f *figures) rows() [][]string {
+	rows := [][]string{{"name", "what", "here"}}
+	compared := slices.ContainsFunc(f.Figures, func(x figure) bool { return x.Floor != nil })
+	if compared {
+		rows[0] = append(rows[0], "C++ beside it")
+	}
+	for _, x := range f.Figures {
+		row := []string{x.Name, x.Title, x.text(x.Value)}
+		switch {
+		case x.Floor != nil:
+			row = append(row, x.text(*x.Floor))
+		case compared:
+			row = append(row, "-")
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 func (x *figure) text(v float64) string {

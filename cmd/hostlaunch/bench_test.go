@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -52,6 +53,26 @@ func TestBench(t *testing.T) {
 	}
 }
 
+// TestBenchQuick: a quick look says what it leaves out, and copies more if it is told to.
+func TestBenchQuick(t *testing.T) {
+	const heading = "medians of 1 rounds; --quick: a twentieth of the repetitions, copies up to %d MiB\n"
+	out, _ := runBench(t, 0, "--only=^copy-pinned")
+	if !strings.Contains(out, fmt.Sprintf(heading, 1)) || strings.Contains(out, "4096") {
+		t.Errorf("the table is\n%s", out)
+	}
+	out, _ = runBench(t, 0, "--only=^copy-pinned", "--largest=4")
+	if !strings.Contains(out, fmt.Sprintf(heading, 4)) || !strings.Contains(out, "copy-pinned-4096 ") {
+		t.Errorf("with --largest=4 the table is\n%s", out)
+	}
+	var complaints strings.Builder
+	if execute([]string{"bench", "--only=zzz"}, new(strings.Builder), &complaints); !strings.HasSuffix(complaints.String(), ", 262144\n") {
+		t.Errorf("without --quick: %q", complaints.String())
+	}
+	if strings.Contains(out, "C++") {
+		t.Errorf("nothing stands beside it, and there is a column for that:\n%s", out)
+	}
+}
+
 // TestBenchMedians: the first round warms up, and an error is told with its measurement.
 func TestBenchMedians(t *testing.T) {
 	calls := 0
@@ -78,12 +99,17 @@ func TestBenchFloor(t *testing.T) {
 	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, _ := runBench(t, 0, "--only=^(roundtrip|task)$", "--floor="+program); strings.Count(out, "1.23µs") != 1 {
+	if out, _ := runBench(t, 0, "--only=^(roundtrip|task)$", "--floor="+program); strings.Count(out, "1.23µs") != 1 || !strings.Contains(out, "C++ beside it") {
 		t.Errorf("the table is\n%s", out)
 	}
 	asked, err := os.ReadFile(dir + "/asked")
 	if err != nil || string(asked) != "roundtrip\nroundtrip\n" {
 		t.Errorf("asked for %q, %v", asked, err)
+	}
+
+	const early = "hostlaunch: --floor: the program ended before it answered: "
+	if _, complaints := runBench(t, 1, "--only=^roundtrip$", "--floor=/bin/true"); !strings.HasPrefix(complaints, early) {
+		t.Errorf("a program that answers nothing: %q", complaints)
 	}
 
 	t.Chdir("../..") // where the source is
@@ -111,6 +137,13 @@ func TestBenchMisuse(t *testing.T) {
 		"--plots=x,pdf":          "hostlaunch: --plots: format \"pdf\" is unknown; take svg or png\n",
 		"--plots=,png":           "hostlaunch: --plots names a format and no folder; say --plots=folder,png\n",
 		"--floor=/nowhere/floor": "/nowhere/floor", // the rest is the system's
+		"--floor=/nowhere/else":  "hostlaunch: --floor: ",
+		"--largest=8589934592":   "hostlaunch: --largest is in MiB, and at most 1048576\n",
+		"--largest=1048576":      "hostlaunch: --largest: that takes 1024.0 GiB, and device 0 has 8.0 GiB\n",
+		"--plots=bench.go/x":     "hostlaunch: --plots: ",
+		"--only=zzz": "hostlaunch: --only: no measurement has such a name; there are: busy, draining, run, roundtrip, roundtrip-spin, task, task-spin, wake, " +
+			"nodes, copy-pinned-N, copy-staged-N, copy-direct-N, copy-up-pinned-N, copy-up-staged-N, copy-up-direct-N, " +
+			"where N, the size in KiB, is 64, 256, 1024\n",
 	} {
 		out, complaints := runBench(t, 1, flag)
 		if out != "" || !strings.Contains(complaints, want) {

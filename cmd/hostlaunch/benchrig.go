@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/internal/bench/rig"
@@ -19,12 +22,18 @@ type benchRig struct {
 	plain  []byte
 }
 
-const graphNodes = 32
+const (
+	graphNodes = 32
+	mostMiB    = 1 << 20
+)
 
-func newBenchRig(dev *cuda.Device, o benchOptions) (r *benchRig, err error) {
-	r = &benchRig{o: o}
+// start makes what the measurements work with.
+func (r *benchRig) start(dev *cuda.Device) (err error) {
+	if err := fits(dev, "--largest", r.largest()); err != nil {
+		return err
+	}
 	if r.Rig, err = rig.New(dev); err != nil {
-		return nil, err
+		return err
 	}
 	g, err := cuda.Capture(r.S, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
 		for range graphNodes {
@@ -35,11 +44,11 @@ func newBenchRig(dev *cuda.Device, o benchOptions) (r *benchRig, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer g.Close()
 	r.nodes, err = g.Instantiate()
-	return r, err
+	return err
 }
 
 // times is n, or less for a quick look.
@@ -50,6 +59,7 @@ func (r *benchRig) times(n int) int {
 	return n
 }
 
+// measurements are all that there are, in their order. They measure once the rig has started.
 func (r *benchRig) measurements() []measurement {
 	list := []measurement{
 		{"busy", "HostLaunch behind a busy stream", "ns", "busy", func() (float64, error) { return r.BehindBusy(r.times(500)) }, nil},
@@ -69,12 +79,7 @@ func (r *benchRig) measurements() []measurement {
 }
 
 // largest is the size of the largest copy in bytes.
-func (r *benchRig) largest() int {
-	if r.o.quick {
-		return 1 << 20
-	}
-	return r.o.largest << 20
-}
+func (r *benchRig) largest() int { return r.o.largest << 20 }
 
 func (r *benchRig) task(opts ...cuda.HostOption) (float64, error) {
 	fn := func(context.Context) error { r.Fn(); return nil }
@@ -121,6 +126,26 @@ func (r *benchRig) copyOf(c copied) measurement {
 		m.floor = fmt.Sprintf("%s pageable %d", c.Direction, c.Bytes)
 	}
 	return m
+}
+
+// names are the names of list for people: copies in a few words, since there is one of each kind for each size.
+func names(list []measurement) string {
+	var all, sizes []string
+	add := func(to *[]string, name string) {
+		if !slices.Contains(*to, name) {
+			*to = append(*to, name)
+		}
+	}
+	for _, m := range list {
+		if m.copy == nil {
+			add(&all, m.name)
+			continue
+		}
+		size := strconv.Itoa(m.copy.Bytes >> 10)
+		add(&all, strings.TrimSuffix(m.name, size)+"N")
+		add(&sizes, size)
+	}
+	return fmt.Sprintf("%s, where N, the size in KiB, is %s", strings.Join(all, ", "), strings.Join(sizes, ", "))
 }
 
 func sizeName(n int) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"text/tabwriter"
 	"time"
@@ -23,6 +24,9 @@ type demoOptions struct {
 	outputs               traceOutputs
 }
 
+// mostBatches is what can be queued without the memory for it being missed.
+const mostBatches = 1_000_000
+
 func newDemo() *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
@@ -32,12 +36,16 @@ func newDemo() *cobra.Command {
 one that changes the data, and a host node), the data is copied into an ordinary slice, and a host function checks every
 number of it. After every few batches a task copies the data back to the device from another stream before the next batch may begin.
 Nothing waits for the GPU until all of it is done. With --timeline or --trace it is traced meanwhile: a page shows what ran when.
+Either may go to -, the standard output; the text goes to the standard error then.
 
 HOSTLAUNCH_DRIVER=nvidia or =software decides where it runs; unset, on the GPU if there is one.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.batches < 1 || o.count < 1 || o.every < 1 || o.compute < 0 {
 				return fmt.Errorf("--batches, --count and --every must be 1 or more, and --compute not negative")
+			}
+			if o.batches > mostBatches || int64(o.count) > math.MaxUint32 {
+				return fmt.Errorf("--batches is at most %d, and --count at most %d", mostBatches, math.MaxUint32)
 			}
 			return demo(o, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -53,13 +61,18 @@ HOSTLAUNCH_DRIVER=nvidia or =software decides where it runs; unset, on the GPU i
 
 // demo runs the pipeline and prints what it did. The progress goes to stderr, if that is a terminal.
 func demo(o demoOptions, stdout, stderr io.Writer) error {
+	files, err := o.outputs.open(stdout, stderr)
+	if err != nil {
+		return err
+	}
+	defer files.close()
 	drv, dev, err := openDevice(stderr)
 	if err != nil {
 		return err
 	}
 	defer drv.Close()
-	fmt.Fprintf(stdout, "on %v (%s driver, CUDA %v)\n", dev, drv.Name(), drv.Version())
-	written, err := traced(drv, o.outputs)
+	fmt.Fprintf(files.text, "on %v (%s driver, CUDA %v)\n", dev, drv.Name(), drv.Version())
+	written, err := traced(drv, files)
 	if err != nil {
 		return err
 	}
@@ -78,15 +91,15 @@ func demo(o demoOptions, stdout, stderr io.Writer) error {
 		return err
 	}
 	took := time.Since(start)
-	if err := p.summary(stdout, queued, took); err != nil {
+	if err := p.summary(files.text, queued, took); err != nil {
 		return err
 	}
 	return errors.Join(p.verdict(), written())
 }
 
 // traced begins to trace drv if that is to be written anywhere, which written does at the end.
-func traced(drv *cuda.Driver, outputs traceOutputs) (written func() error, err error) {
-	if !outputs.any() {
+func traced(drv *cuda.Driver, files *outputs) (written func() error, err error) {
+	if len(files.list) == 0 {
 		return func() error { return nil }, nil
 	}
 	tracer, err := drv.StartTrace()
@@ -100,7 +113,7 @@ func traced(drv *cuda.Driver, outputs traceOutputs) (written func() error, err e
 		if err != nil {
 			return err
 		}
-		return outputs.write(t)
+		return files.write(t)
 	}, nil
 }
 

@@ -83,6 +83,22 @@ func TestDemoFinds(t *testing.T) {
 	}
 }
 
+// TestDemoTooMuch: what does not fit is told by the name of its flag, before memory is taken for it.
+func TestDemoTooMuch(t *testing.T) {
+	t.Setenv(driverChoice, "software")
+	for arg, want := range map[string]string{
+		"--count=100000000000": "--count at most 4294967295",
+		"--count=4294967295":   "--count: that takes 16.0 GiB, and device 0 has 8.0 GiB",
+		"--batches=1000001":    "--batches is at most 1000000",
+	} {
+		var out, complaints strings.Builder
+		status := execute([]string{"demo", arg}, &out, &complaints)
+		if status != 1 || !strings.Contains(complaints.String(), want) || strings.Count(complaints.String(), "\n") != 1 {
+			t.Errorf("%s: exit status %d, %q", arg, status, complaints.String())
+		}
+	}
+}
+
 // TestDemoMisuse: flags that make no sense.
 func TestDemoMisuse(t *testing.T) {
 	for _, arg := range []string{"--batches=0", "--count=-1", "--every=0", "--compute=-1s", "--compute=soon"} {

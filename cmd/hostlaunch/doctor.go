@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	"github.com/spf13/cobra"
+
+	"github.com/hostlaunch/cuda"
 )
 
 // Exit statuses of doctor, beside 1 for misuse.
@@ -62,21 +64,16 @@ type report struct {
 	Advice   []string       `json:"advice"`
 }
 
-// buildReport is how this program was built.
-type buildReport struct {
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-	Calls    string `json:"calls"` // how the driver is called: cgo, purego or none
-}
-
 // examine finds everything out. The settings come first: opening the driver changes one of them.
 func examine() *report {
 	r := &report{Build: thisBuild(), Settings: settings(), Devices: []deviceReport{}}
-	r.Driver, r.Features = findDriver()
+	r.Driver = findDriver()
 	if r.Driver.Usable {
 		r.Devices = tryDevices()
 	}
-	r.Software = trySoftware()
+	var software cuda.Version
+	r.Software, software = trySoftware()
+	r.Features = features(r.Driver.optional, software)
 	r.Status = r.judge()
 	r.Advice = r.advise()
 	return r

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,7 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/libcuda"
+	"github.com/hostlaunch/cuda/softcuda"
 )
 
 // doctor runs the command and returns its report, read back from JSON, and what it prints for people.
@@ -64,6 +67,7 @@ func (r *report) advises(t *testing.T, part string) {
 
 // TestDoctorWithoutDriver: no libcuda is there; the software device is.
 func TestDoctorWithoutDriver(t *testing.T) {
+	t.Setenv(driverChoice, "")
 	t.Setenv("HOSTLAUNCH_LIBCUDA", "/nowhere/libcuda.so.1")
 	r, text := doctor(t, statusNoGPU)
 	if r.Driver.Usable || r.Driver.Code != "CUDA_ERROR_NOT_FOUND (500)" || len(r.Devices) != 0 {
@@ -193,6 +197,74 @@ func TestDoctorWrongChoice(t *testing.T) {
 	t.Setenv(driverChoice, "gpu")
 	r, _ := doctor(t, statusBroken)
 	r.advises(t, `HOSTLAUNCH_DRIVER is "gpu"`)
+}
+
+// TestDoctorByChoice: without a GPU, what is advised goes by HOSTLAUNCH_DRIVER.
+func TestDoctorByChoice(t *testing.T) {
+	t.Setenv("HOSTLAUNCH_LIBCUDA", "/nowhere/libcuda.so.1")
+	const unset, byThemselves = "Until then unset HOSTLAUNCH_DRIVER", "get it by themselves"
+	for choice, want := range map[string]struct{ first, has, lacks string }{
+		"":         {"HOSTLAUNCH_LIBCUDA names", byThemselves, unset},
+		"nvidia":   {"HOSTLAUNCH_LIBCUDA names", unset, byThemselves},
+		"software": {"Programs that open package anycuda run on the software device", "For a GPU: ", byThemselves},
+	} {
+		t.Setenv(driverChoice, choice)
+		r, _ := doctor(t, statusNoGPU)
+		r.advises(t, want.has)
+		if all := strings.Join(r.Advice, "\n"); !strings.HasPrefix(all, want.first) || strings.Contains(all, want.lacks) {
+			t.Errorf("HOSTLAUNCH_DRIVER=%s: %q", choice, r.Advice)
+		}
+	}
+}
+
+// TestFeaturesOfSoftware: the software device has what doctor says, whether or not there is a driver beside it.
+func TestFeaturesOfSoftware(t *testing.T) {
+	t.Setenv("HOSTLAUNCH_LIBCUDA", "/nowhere/libcuda.so.1")
+	without, text := doctor(t, statusNoGPU)
+	if strings.Contains(text, "NVIDIA driver  ") || !strings.Contains(text, "software device\n") {
+		t.Errorf("the columns are wrong:\n%s", text)
+	}
+	drv := softcuda.New(softcuda.Options{})
+	defer drv.Close()
+	dev, err := drv.Device(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := dev.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := dev.NewGraph()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := dev.NewGraphBuilder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := map[string]func() error{
+		"graphs by hand: AddNode, edges":  func() error { _, err := g.AddNode(cuda.EmptyParams()); return err },
+		"conditional nodes":               func() error { _, err := g.NewCondition(); return err },
+		"SM resources and green contexts": func() error { _, err := dev.SMResource(); return err },
+		"Stream.Contexts":                 func() error { _, _, err := s.Contexts(); return err },
+		"Stream.SMResource":               func() error { _, err := s.SMResource(); return err },
+		"BeginRecapture":                  func() error { return b.BeginRecapture(g, cuda.CaptureGlobal) },
+		"SyncMode(Spin) by the driver":    func() error { return cuda.HostLaunch(s, func() {}, cuda.SyncMode(cuda.Spin)) },
+	}
+	for _, f := range without.Features {
+		if f.Available {
+			t.Errorf("%s from a driver that is not there", f.Name)
+		}
+		if try[f.Name] != nil {
+			if err := try[f.Name](); errors.Is(err, cuda.ErrNotSupported) == f.Software {
+				t.Errorf("%s: doctor says %t, and the software device answers %v", f.Name, f.Software, err)
+			}
+			delete(try, f.Name)
+		}
+	}
+	if len(try) > 0 {
+		t.Errorf("no such features: %v", slices.Sorted(maps.Keys(try)))
+	}
 }
 
 // TestFeaturesCoverTheOptional: each function that libcuda takes as optional belongs to exactly one feature, and no other does.

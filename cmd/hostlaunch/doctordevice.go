@@ -52,10 +52,11 @@ func tryDevices() []deviceReport {
 	return closed(drv, list)
 }
 
-// trySoftware runs host functions on a software device.
-func trySoftware() deviceReport {
+// trySoftware runs host functions on a software device, and says which version of CUDA that is.
+func trySoftware() (deviceReport, cuda.Version) {
 	drv := softcuda.New(softcuda.Options{}, quiet())
-	return closed(drv, []deviceReport{tryDevice(drv, 0)})[0]
+	version := drv.Version()
+	return closed(drv, []deviceReport{tryDevice(drv, 0)})[0], version
 }
 
 // closed closes drv, unless a device does not work: then that could wait forever.

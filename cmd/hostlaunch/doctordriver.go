@@ -20,8 +20,9 @@ type driverReport struct {
 	Code         string    `json:"code,omitempty"` // of the error
 	Tried        []attempt `json:"tried,omitempty"`
 
-	version cuda.Version
-	advice  string // of the error
+	version  cuda.Version
+	optional []libcuda.Function
+	advice   string // of the error
 }
 
 // attempt is a place where the driver was looked for.
@@ -31,14 +32,14 @@ type attempt struct {
 }
 
 // findDriver looks for the NVIDIA driver.
-func findDriver() (driverReport, []feature) {
+func findDriver() driverReport {
 	found, err := libcuda.Probe()
 	r := driverReport{
-		Usable: err == nil, Path: found.Path, File: found.File, version: found.Version, KernelModule: kernelModule(),
+		Usable: err == nil, Path: found.Path, File: found.File, version: found.Version, KernelModule: kernelModule(), optional: found.Optional,
 	}
 	if err == nil {
 		r.CUDA = found.Version.String()
-		return r, features(found.Optional)
+		return r
 	}
 	r.Error = err.Error()
 	var coded *cuda.Error
@@ -52,7 +53,7 @@ func findDriver() (driverReport, []feature) {
 			r.Tried = append(r.Tried, attempt{a.Path, a.Reason})
 		}
 	}
-	return r, features(found.Optional)
+	return r
 }
 
 var moduleVersion = regexp.MustCompile(`Kernel Module\s+(?:for \S+\s+)?(\d[\d.]*)`)

@@ -34,7 +34,7 @@ func (p *page) table(rows [][]string) {
 // print writes the report for people.
 func (r *report) print(w io.Writer) error {
 	p := &page{w: w}
-	p.printf("hostlaunch doctor: %s, %s, driver called through %s\n", r.Build.Go, r.Build.Platform, r.Build.Calls)
+	p.printf("hostlaunch doctor: %v\n", r.Build)
 	r.Driver.print(p)
 	if len(r.Devices) > 0 {
 		p.printf("\nDevices\n")
@@ -92,7 +92,7 @@ func deviceRows(list []deviceReport) (rows [][]string) {
 			rows = append(rows, append(row, "FAILED: "+d.Error))
 			continue
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.1f GiB", float64(d.MemoryBytes)/(1<<30)), "compute capability "+d.ComputeCapability,
+		rows = append(rows, append(row, fmt.Sprintf("%.1f GiB", gib(d.MemoryBytes)), "compute capability "+d.ComputeCapability,
 			fmt.Sprintf("%d host functions ran; launch to Sync: median %v, 99th percentile %v", d.Functions, rounded(d.Latency.Median), rounded(d.Latency.P99))))
 	}
 	return rows
@@ -108,23 +108,31 @@ func rounded(ns int64) time.Duration {
 	return d.Round(unit)
 }
 
+// printFeatures leaves the NVIDIA driver's column out where there is no driver.
 func (r *report) printFeatures(p *page) {
 	if len(r.Features) == 0 {
 		return
 	}
 	p.printf("\nFeatures that not every driver has\n")
-	var rows [][]string
-	for _, f := range r.Features {
-		state := "yes"
-		switch {
-		case !r.Driver.Usable:
-			state = "-"
-		case !f.Available:
-			state = "no: " + f.Without
+	row := func(name, since, nvidia, software string) []string {
+		if !r.Driver.Usable {
+			return []string{name, since, software}
 		}
-		rows = append(rows, []string{f.Name, "CUDA " + f.Since, state})
+		return []string{name, since, nvidia, software}
+	}
+	rows := [][]string{row("", "since", "NVIDIA driver", "software device")}
+	for _, f := range r.Features {
+		rows = append(rows, row(f.Name, "CUDA "+f.Since, f.state(f.Available), f.state(f.Software)))
 	}
 	p.table(rows)
+}
+
+// state says whether there is f, and what happens otherwise.
+func (f *feature) state(available bool) string {
+	if available {
+		return "yes"
+	}
+	return "no: " + f.Without
 }
 
 func orDash(s string) string {

@@ -10,10 +10,11 @@ import (
 // feature is something that not every driver has.
 type feature struct {
 	Name      string   `json:"name"`
-	Since     string   `json:"since"` // the CUDA version that brought it
-	Available bool     `json:"available"`
-	Without   string   `json:"without"` // what happens on a driver without it
+	Since     string   `json:"since"`     // the CUDA version that brought it
+	Available bool     `json:"available"` // from the NVIDIA driver
+	Without   string   `json:"without"`   // what happens on a driver without it
 	Functions []string `json:"functions"`
+	Software  bool     `json:"software"` // the software device has it
 }
 
 const refused = "refused with ErrNotSupported"
@@ -38,12 +39,14 @@ var optionalFeatures = []feature{
 	{Name: "Stream.Contexts", Without: refused, Functions: []string{"cuStreamGetCtx"}},
 	{Name: "Stream.DeviceOrdinal from the driver", Without: "the library asks by the stream's context", Functions: []string{"cuStreamGetDevice"}},
 	{Name: "Stream.SMResource", Without: refused, Functions: []string{"cuStreamGetDevResource"}},
-	{Name: "SyncMode(Spin) by the driver", Without: "the library spins in its place", Functions: []string{"cuLaunchHostFunc"}},
+	{Name: "SyncMode(Spin) by the driver", Without: "the library spins in its place", Functions: []string{"cuLaunchHostFunc"},
+		Software: true}, // which waits no differently, and takes the mode
 	{Name: "BeginRecapture", Without: refused, Functions: []string{"cuStreamBeginRecaptureToGraph"}},
 }
 
-// features are the optional features, as a driver with these functions has them. Where no driver can be, there are none to tell of.
-func features(functions []libcuda.Function) []feature {
+// features are the optional features, as a driver with these functions has them, and a software device of this version. Where no driver
+// can be, there are none to tell of.
+func features(functions []libcuda.Function, software cuda.Version) []feature {
 	list := make([]feature, 0, len(optionalFeatures))
 	for _, f := range optionalFeatures {
 		var since cuda.Version
@@ -55,7 +58,7 @@ func features(functions []libcuda.Function) []feature {
 			}
 		}
 		if since != 0 {
-			f.Since = since.String()
+			f.Since, f.Software = since.String(), f.Software || since <= software
 			list = append(list, f)
 		}
 	}

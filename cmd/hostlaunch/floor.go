@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 
 	"github.com/hostlaunch/cuda/internal/bench/rig"
 	"github.com/hostlaunch/cuda/internal/testkernels"
@@ -50,8 +51,11 @@ func (f *floor) start(program string, stderr io.Writer) error {
 		}
 	}
 	running, err := rig.StartFloor(program, ptx, stderr)
+	if err != nil {
+		return fmt.Errorf("--floor: %w", err)
+	}
 	f.Floor = running
-	return err
+	return nil
 }
 
 func compileFloor(program string, stderr io.Writer) error {
@@ -75,7 +79,14 @@ func (f *floor) ask(m measurement) (ns float64, err error) {
 	if f == nil || m.floor == "" {
 		return 0, nil
 	}
-	return f.Ask(m.floor)
+	ns, err = f.Ask(m.floor)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE):
+		return 0, fmt.Errorf("--floor: the program ended before it answered: %w", err)
+	case err != nil:
+		return 0, fmt.Errorf("--floor: %w", err)
+	}
+	return ns, nil
 }
 
 // stop ends the program and removes its files.

@@ -5,7 +5,7 @@
 //	go run ./cmd/hostlaunch bench     what host functions, tasks, graphs and copies cost here
 //	go run ./cmd/hostlaunch trace     what is in a trace, and pictures of it
 //
-// Every command says more with --help.
+// Every command says more with --help, and --version says what was built.
 package main
 
 import (
@@ -48,7 +48,9 @@ func newRoot() *cobra.Command {
 		Short:         "Looks at CUDA on this machine, by way of the library github.com/hostlaunch/cuda",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Version:       thisBuild().String(),
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.AddCommand(newDoctor(), newDemo(), newBench(), newTrace())
 	return root
 }

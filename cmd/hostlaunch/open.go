@@ -30,3 +30,14 @@ func openDevice(stderr io.Writer) (*cuda.Driver, *cuda.Device, error) {
 	}
 	return drv, dev, nil
 }
+
+// fits is an error that names the flag if so many bytes are more than dev has.
+func fits(dev *cuda.Device, flag string, bytes int) error {
+	total, err := dev.TotalMemory()
+	if err == nil && uint64(bytes) > total {
+		err = fmt.Errorf("%s: that takes %.1f GiB, and device %d has %.1f GiB", flag, gib(uint64(bytes)), dev.Ordinal(), gib(total))
+	}
+	return err
+}
+
+func gib(bytes uint64) float64 { return float64(bytes) / (1 << 30) }

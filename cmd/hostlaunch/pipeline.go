@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -23,7 +24,10 @@ type pipeline struct {
 }
 
 func newPipeline(dev *cuda.Device, o demoOptions) (p *pipeline, err error) {
-	p = &pipeline{o: o, result: make([]uint32, o.count), ended: make(chan error, o.batches)}
+	if err := fits(dev, "--count", 4*o.count); err != nil {
+		return nil, err
+	}
+	p = &pipeline{o: o, ended: make(chan error, o.batches)}
 	if p.s, err = dev.NewStream(); err != nil {
 		return nil, err
 	}
@@ -31,8 +35,9 @@ func newPipeline(dev *cuda.Device, o demoOptions) (p *pipeline, err error) {
 		return nil, err
 	}
 	if p.numbers, err = dev.Alloc(4 * o.count); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--count: %w", err)
 	}
+	p.result = make([]uint32, o.count)
 	if err := p.s.Memset(p.numbers, 0); err != nil {
 		return nil, err
 	}

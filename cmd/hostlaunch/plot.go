@@ -42,13 +42,21 @@ var (
 	grey   = color.RGBA{0x70, 0x70, 0x70, 0xff}
 )
 
-// draw makes the plots that there are figures for.
-func (to plots) draw(f *figures) error {
+// prepare makes the folder, if there is to be one.
+func (to plots) prepare() error {
 	if to.dir == "" {
 		return nil
 	}
 	if err := os.MkdirAll(to.dir, 0o755); err != nil {
 		return fmt.Errorf("--plots: %w", err)
+	}
+	return nil
+}
+
+// draw makes the plots that there are figures for.
+func (to plots) draw(f *figures) error {
+	if to.dir == "" {
+		return nil
 	}
 	for _, d := range []struct{ direction, title string }{{"down", "Device to host"}, {"up", "Host to device"}} {
 		p, err := rates(f, d.direction, d.title)

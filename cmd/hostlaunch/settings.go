@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/hostlaunch/cuda/anycuda"
-	"github.com/hostlaunch/cuda/libcuda"
 )
 
 // setting is something outside of the program that matters to it.
@@ -17,10 +16,6 @@ type setting struct {
 	Value   string `json:"value"` // "" if it is not set
 	Note    string `json:"note"`
 	Problem bool   `json:"problem,omitempty"` // the note says what to change
-}
-
-func thisBuild() buildReport {
-	return buildReport{Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Calls: libcuda.Build}
 }
 
 // Names of settings.

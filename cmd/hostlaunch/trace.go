@@ -1,15 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/hostlaunch/cuda"
-	"github.com/hostlaunch/cuda/picture"
 	"github.com/hostlaunch/cuda/timeline"
 )
 
@@ -19,18 +18,20 @@ func newTrace() *cobra.Command {
 		Use:   "trace FILE",
 		Short: "Says what is in a trace, and draws it",
 		Long: `trace reads a trace, as demo --trace or encoding/json writes it, and prints what it adds up to: how busy each stream was, and how long
-operations of each kind and name took. FILE may be -, which is the standard input.`,
+operations of each kind and name took. FILE may be -, which is the standard input. A form may go to -, which is the standard
+output; the text goes to the standard error then.`,
 		Example: "  hostlaunch demo --trace demo.json\n  hostlaunch trace demo.json --html demo.html --svg demo.svg",
-		Args:    cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			switch len(args) {
+			case 0:
+				return errors.New("trace needs the name of a file, or - for the standard input")
+			case 1:
+				return nil
+			}
+			return fmt.Errorf("trace reads one file, and not %d", len(args))
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := readTrace(args[0], cmd.InOrStdin())
-			if err != nil {
-				return err
-			}
-			if err := printSummary(cmd.OutOrStdout(), t); err != nil {
-				return err
-			}
-			return o.write(t)
+			return trace(args[0], o, cmd)
 		},
 	}
 	cmd.Flags().StringVar(&o.html, "html", "", "write a page with the timeline to this file")
@@ -38,6 +39,23 @@ operations of each kind and name took. FILE may be -, which is the standard inpu
 	cmd.Flags().StringVar(&o.dot, "dot", "", "write what waits for what to this file, in Graphviz's language")
 	cmd.Flags().StringVar(&o.svg, "svg", "", "write the same to this file, as a picture")
 	return cmd
+}
+
+// trace reads the trace of a file, and prints and draws it.
+func trace(name string, o traceOutputs, cmd *cobra.Command) error {
+	files, err := o.open(cmd.OutOrStdout(), cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer files.close()
+	t, err := readTrace(name, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	if err := printSummary(files.text, t); err != nil {
+		return err
+	}
+	return files.write(t)
 }
 
 func readTrace(name string, stdin io.Reader) (*cuda.Trace, error) {
@@ -54,53 +72,4 @@ func readTrace(name string, stdin io.Reader) (*cuda.Trace, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return t, nil
-}
-
-// traceOutputs are the files that a trace is written to, in each form; "" is none.
-type traceOutputs struct {
-	html, chrome, dot, svg, json string
-}
-
-func (o traceOutputs) any() bool { return o != traceOutputs{} }
-
-func (o traceOutputs) write(t *cuda.Trace) error {
-	for _, f := range []struct {
-		name  string
-		write func(io.Writer, *cuda.Trace) error
-	}{
-		{o.html, timeline.WriteHTML}, {o.chrome, timeline.WriteChrome}, {o.dot, timeline.WriteDOT}, {o.svg, writeSVG}, {o.json, writeJSON},
-	} {
-		if f.name == "" {
-			continue
-		}
-		if err := writeFile(f.name, func(w io.Writer) error { return f.write(w, t) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// writeFile makes a file of what write writes. One that could not be written whole is removed.
-func writeFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	err = write(f)
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
-		os.Remove(name)
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-func writeSVG(w io.Writer, t *cuda.Trace) error {
-	var dot strings.Builder
-	if err := timeline.WriteDOT(&dot, t); err != nil {
-		return err
-	}
-	return picture.SVG(w, dot.String())
 }

@@ -77,7 +77,9 @@ func TestTraceMisuse(t *testing.T) {
 		t.Fatal("no events written")
 	}
 	for want, args := range map[string][]string{
-		"no such file": {filepath.Join(dir, "none")}, "accepts 1 arg": {}, "for Chrome": {chrome}, "directory": {in, "--html", dir},
+		"no such file": {filepath.Join(dir, "none")}, "trace needs the name of a file": {}, "trace reads one file, and not 2": {in, in},
+		"for Chrome": {chrome},
+		"directory":  {in, "--html", dir},
 	} {
 		var stdout, complaints strings.Builder
 		status := execute(append([]string{"trace"}, args...), &stdout, &complaints)
@@ -86,7 +88,13 @@ func TestTraceMisuse(t *testing.T) {
 		}
 	}
 	name := filepath.Join(dir, "half.html")
-	if err := (traceOutputs{html: name}).write(nil); err == nil || !strings.HasPrefix(err.Error(), name) {
+	half, err := traceOutputs{html: name}.open(new(strings.Builder), new(strings.Builder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = half.write(nil)
+	half.close()
+	if err == nil || !strings.HasPrefix(err.Error(), name) {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(name); !os.IsNotExist(err) {
