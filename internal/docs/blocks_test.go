@@ -89,6 +89,30 @@ func withoutCode(text string) string {
 	return prose.String()
 }
 
+// TestWholeProgram: the guide's first program prints what the page says, on the software device.
+func TestWholeProgram(t *testing.T) {
+	const name = "docs/guide/concepts.md"
+	page, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(page), "\r\n", "\n")
+	program := Blocks(name, text)[0].Code
+	_, behind, _ := strings.Cut(text, program)
+	_, behind, _ = strings.Cut(behind, "\n```\n\n```\n")
+	want, _, _ := strings.Cut(behind, "```\n")
+	file := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(file, []byte(program), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "run", file)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "HOSTLAUNCH_DRIVER=software")
+	if got, err := cmd.Output(); err != nil || string(got) != want || want == "" {
+		t.Errorf("printed %q, %v; the page says %q", got, err, want)
+	}
+}
+
 func pageBlocks(t *testing.T) (blocks []Block) {
 	t.Helper()
 	pages, err := filepath.Glob(root + "/docs/guide/*.md")
