@@ -52,11 +52,11 @@ func TestBlockForms(t *testing.T) {
 	}
 }
 
-// TestLinks: what README.md and the pages in docs link to within the repository is there.
+// TestLinks: what README.md and the pages in docs and examples link to within the repository is there.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]+)\)`)
 	pages := 0
-	for _, pattern := range []string{"/*.md", "/docs/*.md", "/docs/guide/*.md"} {
+	for _, pattern := range []string{"/*.md", "/docs/*.md", "/docs/guide/*.md", "/examples/*.md"} {
 		list, err := filepath.Glob(root + pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -110,6 +110,23 @@ func TestWholeProgram(t *testing.T) {
 	cmd.Env = append(os.Environ(), "HOSTLAUNCH_DRIVER=software")
 	if got, err := cmd.Output(); err != nil || string(got) != want || want == "" {
 		t.Errorf("printed %q, %v; the page says %q", got, err, want)
+	}
+}
+
+// TestExamplesListed: examples/README.md has a line for each example.
+func TestExamplesListed(t *testing.T) {
+	page, err := os.ReadFile(root + "/examples/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := filepath.Glob(root + "/examples/[0-9]*")
+	if err != nil || len(list) < 11 {
+		t.Fatalf("%d examples found: %v", len(list), err)
+	}
+	for _, dir := range list {
+		if name := filepath.Base(dir); !strings.Contains(string(page), "\n| ["+name+"]("+name+"/main.go) | ") {
+			t.Errorf("examples/README.md has no line for %s", name)
+		}
 	}
 }
 
