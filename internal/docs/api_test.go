@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/api.md")
+var update = flag.Bool("update", false, "rewrite docs/api.md, and what "+testingPage+" prints")
 
 const apiPage = root + "/docs/api.md"
 
