@@ -29,6 +29,14 @@ var (
 	ptxAlign   = regexp.MustCompile(`^\s*\.param\s+\.align\s+(\d+)`)
 )
 
+// leastPTX is all of a kernel that this device reads: what declares it.
+const leastPTX = ".version 7.0\n.target sm_52\n.address_size 64\n.entry add(.param .u64 v, .param .u32 n) { ret; }"
+
+// notAnImage says how to come by an image.
+var notAnImage = "the image is neither PTX (it has no .version) nor a cubin; make PTX of the kernels with nvcc -ptx kernels.cu and embed that. " +
+	"This device runs Go functions in the kernels' place (softcuda.Options.Kernels) and reads only their names and parameters, so for it alone " +
+	"a text like this will do, with an .entry for each kernel: " + strconv.Quote(leastPTX)
+
 // newestPTX is the PTX version that this CUDA version reads.
 const newestPTX = 9
 
@@ -37,7 +45,7 @@ func parsePTX(text string) (map[string]entry, string, driver.Result) {
 	text = ptxComment.ReplaceAllString(text, " ")
 	v := ptxVersion.FindStringSubmatch(text)
 	if v == nil {
-		return nil, "the image is neither PTX (it has no .version) nor a cubin", driver.ErrorInvalidImage
+		return nil, notAnImage, driver.ErrorInvalidImage
 	}
 	if major, _ := strconv.Atoi(v[1]); major > newestPTX {
 		return nil, "PTX version " + v[1] + "." + v[2] + " is newer than this device reads", driver.ErrorUnsupportedPTXVersion

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -55,6 +57,24 @@ func TestParsePTX(t *testing.T) {
 			wantKernels(t, got, c.want)
 		})
 	}
+}
+
+// TestNotAnImage: the refusal of what is no image has a text that is one.
+func TestNotAnImage(t *testing.T) {
+	_, log, r := parseImage([]byte("hello"))
+	if r != driver.ErrorInvalidImage || !strings.Contains(log, "nvcc -ptx") {
+		t.Errorf("%s, %q", r.Name(), log)
+	}
+	_, quoted, _ := strings.Cut(log, "each kernel: ")
+	text, err := strconv.Unquote(quoted)
+	if err != nil {
+		t.Fatalf("%v: %q", err, log)
+	}
+	got, log, r := parseImage([]byte(text))
+	if r != driver.Success {
+		t.Fatalf("%s, %q", r.Name(), log)
+	}
+	wantKernels(t, got, map[string][]param{"add": {{0, 8}, {8, 4}}})
 }
 
 func wantKernels(t *testing.T, got map[string]entry, want map[string][]param) {

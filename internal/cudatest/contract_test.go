@@ -127,8 +127,8 @@ func page() string {
 	var b strings.Builder
 	b.WriteString("# Contract\n\n" +
 		"<!-- Generated from internal/cudatest by: go test ./internal/cudatest -update -->\n\n" +
-		"What this library promises, rule by rule, and the cases of the conformance suite that check each rule on every driver;\n" +
-		"\"no case yet\" marks a rule that has none, as its feature is still to come.\n" +
+		"What this library promises, rule by rule. Under each rule stand the cases of the conformance suite that check it on every driver,\n" +
+		"and tests outside the suite that check what no case can; no rule is without either.\n" +
 		"A case is run by its name, as in: `go test ./softcuda -run 'TestConformance/HL-01/between_kernels'`.\n" +
 		"[sw] marks what only the software device can be made to show, [hw] what only hardware can.\n")
 	for _, f := range Contract {
@@ -140,9 +140,6 @@ func page() string {
 			}
 			for _, e := range otherTests[r.ID] {
 				fmt.Fprintf(&b, "  - outside the suite: %s in %s\n", e.test, e.file)
-			}
-			if cases[r.ID] == nil && otherTests[r.ID] == nil {
-				b.WriteString("  - no case yet\n")
 			}
 		}
 	}

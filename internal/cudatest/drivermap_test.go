@@ -287,7 +287,7 @@ func (r *mapRow) caseText(ids map[string]int) string {
 		case c == "-" || strings.Contains(c, "/"):
 			list = append(list, c)
 		case n == 0:
-			list = append(list, c+" (none yet)")
+			list = append(list, fmt.Sprintf("%s (%d outside the suite)", c, len(otherTests[c])))
 		default:
 			list = append(list, fmt.Sprintf("%s (%d)", c, n))
 		}

@@ -9,12 +9,14 @@ import (
 	"strings"
 )
 
-// API is docs/api.md: every exported name of the public packages, with the first sentence of its documentation.
+// API is docs/api.md: every exported name of the public packages, with the first sentence of its documentation, and the fields of structs
+// by their names.
 func API(root fs.FS) (string, error) {
 	var b strings.Builder
 	b.WriteString("# Index of names\n\n" +
 		"<!-- Generated from the code by: go test ./internal/docs -update -->\n\n" +
-		"Every exported name, with the first sentence of its documentation; `go doc` has the rest, as in `go doc cuda.HostLaunch`.\n" +
+		"Every exported name, with the first sentence of its documentation, and the names of structs' fields; `go doc` has the rest, as in\n" +
+		"`go doc cuda.HostLaunch`.\n" +
 		"What each function of the driver is in Go stands in [driver-map.md](driver-map.md).\n")
 	for _, dir := range Public {
 		p, err := Package(root, dir)
@@ -38,12 +40,12 @@ func writePackage(b *strings.Builder, p *doc.Package) {
 	}
 	for _, t := range p.Types {
 		fmt.Fprintf(b, "\n### %s\n\n%s\n", t.Name, p.Synopsis(t.Doc))
-		if len(t.Funcs)+len(t.Methods) > 0 || isInterface(t) {
+		if len(t.Funcs)+len(t.Methods)+len(members(t)) > 0 {
 			b.WriteString("\n")
 		}
 		writeFuncs(b, p, t.Funcs)
 		writeFuncs(b, p, t.Methods)
-		writeInterface(b, t)
+		writeMembers(b, t)
 	}
 	if len(values) > 0 {
 		b.WriteString("\n### Constants and variables\n\n")
@@ -65,27 +67,63 @@ func writeFuncs(b *strings.Builder, p *doc.Package, funcs []*doc.Func) {
 	}
 }
 
-// writeInterface lists the exported methods of an interface.
-func writeInterface(b *strings.Builder, t *doc.Type) {
-	if !isInterface(t) {
+// writeMembers lists the exported methods of an interface, or the exported fields of a struct.
+func writeMembers(b *strings.Builder, t *doc.Type) {
+	names := members(t)
+	if len(names) == 0 {
 		return
 	}
-	var names []string
-	for _, m := range t.Decl.Specs[0].(*ast.TypeSpec).Type.(*ast.InterfaceType).Methods.List {
-		for _, n := range m.Names {
+	what := "methods"
+	if isStruct(t) {
+		what = "fields"
+	}
+	fmt.Fprintf(b, "- %s: %s\n", what, strings.Join(names, ", "))
+}
+
+// members are the names that writeMembers lists. An embedded field's is its type's.
+func members(t *doc.Type) (names []string) {
+	for _, f := range fieldsOf(t) {
+		for _, n := range f.Names {
 			if n.IsExported() {
 				names = append(names, "`"+n.Name+"`")
 			}
 		}
+		if name := embedded(f.Type); len(f.Names) == 0 && isStruct(t) && token.IsExported(name) {
+			names = append(names, "`"+name+"` (embedded)")
+		}
 	}
-	if len(names) > 0 {
-		fmt.Fprintf(b, "- methods: %s\n", strings.Join(names, ", "))
-	}
+	return names
 }
 
-func isInterface(t *doc.Type) bool {
-	_, ok := t.Decl.Specs[0].(*ast.TypeSpec).Type.(*ast.InterfaceType)
+// fieldsOf are the fields of a struct, or the methods of an interface.
+func fieldsOf(t *doc.Type) []*ast.Field {
+	switch t := typeOf(t).(type) {
+	case *ast.StructType:
+		return t.Fields.List
+	case *ast.InterfaceType:
+		return t.Methods.List
+	}
+	return nil
+}
+
+func typeOf(t *doc.Type) ast.Expr { return t.Decl.Specs[0].(*ast.TypeSpec).Type }
+
+func isStruct(t *doc.Type) bool {
+	_, ok := typeOf(t).(*ast.StructType)
 	return ok
+}
+
+// embedded is the name of an embedded field of type e.
+func embedded(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return embedded(e.X)
+	case *ast.SelectorExpr:
+		return e.Sel.Name
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
 }
 
 // writeValues lists the names of one declaration, those with a comment of their own each on a line.

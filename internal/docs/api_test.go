@@ -9,7 +9,7 @@ import (
 	"testing/fstest"
 )
 
-var update = flag.Bool("update", false, "rewrite docs/api.md")
+var update = flag.Bool("update", false, "rewrite docs/api.md, and what "+testingPage+" prints")
 
 const apiPage = root + "/docs/api.md"
 
@@ -60,6 +60,13 @@ type I interface {
 	hidden()
 }
 
+// S is a struct.
+type S struct {
+	*T
+	U, V int // what they are
+	hidden int
+}
+
 // Kinds of things.
 const (
 	// B is b.
@@ -77,6 +84,7 @@ func hidden() {}
 		"\n## Package cuda\n\nPackage cuda is a package.\n\n### Functions\n\n- `A`: A does a.\n",
 		"\n### T\n\nT is a type.\n\n- `NewT`: NewT makes one.\n- `T.Do`: Do does it.\n",
 		"\n### I\n\nI is an interface.\n\n- methods: `Do`\n",
+		"\n### S\n\nS is a struct.\n\n- fields: `T` (embedded), `U`, `V`\n",
 		"\n### Constants and variables\n\n- `B`: B is b.\n- Kinds of things: `C`\n",
 	} {
 		if !strings.Contains(got, want) {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestBlocksCompile: the Go code in README.md and docs/guide compiles, each piece as a package of its own, with what
-// testdata/prelude.txt declares.
+// TestBlocksCompile: the Go code in README.md, docs/guide and the page about testing compiles, each piece as a package of its own, with
+// what testdata/prelude.txt declares. The files of the latter's package are TestTestingPage's.
 func TestBlocksCompile(t *testing.T) {
 	blocks := pageBlocks(t)
 	if len(blocks) < 20 {
@@ -52,11 +52,11 @@ func TestBlockForms(t *testing.T) {
 	}
 }
 
-// TestLinks: what README.md and the pages in docs link to within the repository is there.
+// TestLinks: what README.md and the pages in docs and examples link to within the repository is there.
 func TestLinks(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#\s]+)\)`)
 	pages := 0
-	for _, pattern := range []string{"/*.md", "/docs/*.md", "/docs/guide/*.md"} {
+	for _, pattern := range []string{"/*.md", "/docs/*.md", "/docs/guide/*.md", "/examples/*.md"} {
 		list, err := filepath.Glob(root + pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -89,13 +89,54 @@ func withoutCode(text string) string {
 	return prose.String()
 }
 
+// TestWholeProgram: the guide's first program prints what the page says, on the software device.
+func TestWholeProgram(t *testing.T) {
+	const name = "docs/guide/concepts.md"
+	page, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(page), "\r\n", "\n")
+	program := Blocks(name, text)[0].Code
+	_, behind, _ := strings.Cut(text, program)
+	_, behind, _ = strings.Cut(behind, "\n```\n\n```\n")
+	want, _, _ := strings.Cut(behind, "```\n")
+	file := filepath.Join(t.TempDir(), "main.go")
+	if err := os.WriteFile(file, []byte(program), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("go", "run", file)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "HOSTLAUNCH_DRIVER=software")
+	if got, err := cmd.Output(); err != nil || string(got) != want || want == "" {
+		t.Errorf("printed %q, %v; the page says %q", got, err, want)
+	}
+}
+
+// TestExamplesListed: examples/README.md has a line for each example.
+func TestExamplesListed(t *testing.T) {
+	page, err := os.ReadFile(root + "/examples/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := filepath.Glob(root + "/examples/[0-9]*")
+	if err != nil || len(list) < 11 {
+		t.Fatalf("%d examples found: %v", len(list), err)
+	}
+	for _, dir := range list {
+		if name := filepath.Base(dir); !strings.Contains(string(page), "\n| ["+name+"]("+name+"/main.go) | ") {
+			t.Errorf("examples/README.md has no line for %s", name)
+		}
+	}
+}
+
 func pageBlocks(t *testing.T) (blocks []Block) {
 	t.Helper()
 	pages, err := filepath.Glob(root + "/docs/guide/*.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range append(pages, root+"/README.md") {
+	for _, page := range append(pages, root+"/README.md", root+"/"+testingPage) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +145,11 @@ func pageBlocks(t *testing.T) (blocks []Block) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks = append(blocks, Blocks(filepath.ToSlash(name), string(text))...)
+		for _, b := range Blocks(filepath.ToSlash(name), string(text)) {
+			if !strings.HasPrefix(b.Code, "package pipeline") {
+				blocks = append(blocks, b)
+			}
+		}
 	}
 	return blocks
 }

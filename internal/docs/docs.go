@@ -1,5 +1,6 @@
 // Package docs reads the documentation and the code that it speaks of. Its tests keep the two together: every exported name has
-// a doc comment, docs/api.md lists them all, and the Go code in README.md and docs/guide compiles.
+// a doc comment, docs/api.md lists them all, the Go code in README.md, docs/guide and the page about testing compiles, and what
+// pages print is what comes.
 package docs
 
 import (
