@@ -56,9 +56,11 @@ const (
 func (c *traceClock) begins(s *Stream, rec *spanRecord) {
 	i, start := c.take()
 	if i < 0 {
+		rec.state.Or(spanUntimed)
 		return
 	}
 	if c.ctx.drv.drv.EventRecord(c.ctx.raw, start, s.raw) != driver.Success {
+		rec.state.Or(spanUntimed)
 		c.put(i)
 		return
 	}
@@ -76,12 +78,14 @@ func (c *traceClock) ends(s *Stream, l *traceLane, rec *spanRecord, queued bool)
 	c.mu.Unlock()
 	if !queued || c.ctx.drv.drv.EventRecord(c.ctx.raw, end, s.raw) != driver.Success {
 		rec.pair = 0
+		rec.state.Or(spanUntimed)
 		c.put(i)
 		return
 	}
 	c.mu.Lock()
 	if c.shutted {
 		c.mu.Unlock()
+		rec.state.Or(spanUntimed)
 		c.put(i)
 		return
 	}
@@ -185,10 +189,11 @@ func (c *traceClock) collect() {
 			if r == driver.ErrorNotReady || r == driver.Success && !c.based() {
 				break
 			}
-			if r == driver.Success {
-				c.read(p)
-			} else {
+			if r != driver.Success {
 				c.ctx.result("Tracer", r)
+			}
+			if r != driver.Success || !c.read(p) {
+				p.rec.state.Or(spanUntimed)
 			}
 			c.next(l)
 			c.put(i)
@@ -226,8 +231,8 @@ func (c *traceClock) next(l *traceLane) {
 	}
 }
 
-// read takes the times of a pair that is complete.
-func (c *traceClock) read(p eventPair) {
+// read takes the times of a pair that is complete, if the driver tells them.
+func (c *traceClock) read(p eventPair) bool {
 	base := c.bases[len(c.bases)-1]
 	at, r := c.since(base, p.start)
 	for _, other := range c.bases {
@@ -238,12 +243,13 @@ func (c *traceClock) read(p eventPair) {
 	}
 	took, r2 := c.ctx.drv.drv.EventElapsedTime(c.ctx.raw, p.start, p.end)
 	if r != driver.Success || r2 != driver.Success {
-		return
+		return false
 	}
 	c.worst = max(c.worst, base.accuracy)
 	at = max(at, 1)
 	p.rec.start.Store(at)
 	p.rec.end.Store(at + int64(float64(took)*1e6))
+	return true
 }
 
 // since is when e was recorded, by a base.

@@ -212,15 +212,20 @@ func (rec *spanRecord) open(w *traceWhat) bool {
 			return false
 		}
 	}
-	return rec.end.Load() == 0 && rec.state.Load()&spanFailed == 0 && w.lane.ctx.lost() == driver.Success
+	return rec.end.Load() == 0 && rec.state.Load()&(spanFailed|spanUntimed) == 0 && w.lane.ctx.lost() == driver.Success
 }
 
-// stopTrace is the end of a tracer with its Driver, which has no work any more.
+// stopTrace is the end of a tracer with its Driver, which has no work any more: what has not ended will not.
 func (d *Driver) stopTrace() {
 	if t := d.tracer.Load(); t != nil {
-		t.stop("Driver.Close", context.Background())
+		ctx, cancel := context.WithTimeout(context.Background(), lastEnds)
+		defer cancel()
+		t.stop("Driver.Close", ctx)
 	}
 }
+
+// lastEnds is how long the end of a Driver waits for the times of what has ended.
+const lastEnds = time.Second
 
 // logDebug logs, and contains a panic of the program's handler.
 func (d *Driver) logDebug(msg string, args ...any) {

@@ -29,8 +29,9 @@ type spanRecord struct {
 
 // States of a record.
 const (
-	spanReady  = 1 << iota // it may be read
-	spanFailed             // Tracer.failures says how
+	spanReady   = 1 << iota // it may be read
+	spanFailed              // Tracer.failures says how
+	spanUntimed             // the device's times will not be known
 )
 
 var _ [64 - unsafe.Sizeof(spanRecord{})]byte

@@ -41,5 +41,5 @@ type stampless struct{ driver.Driver }
 
 // NewWithoutStamps is New for a device of which package cuda takes times by events.
 func NewWithoutStamps(o Options, opts ...cuda.Option) (*cuda.Driver, error) {
-	return cuda.NewDriver(stampless{newMachine(o)}, opts...)
+	return cuda.NewDriver(stampless{newDriver(o)}, opts...)
 }

@@ -1,9 +1,11 @@
 package softcuda_test
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/internal/cudatest"
@@ -29,7 +31,7 @@ func TestConformanceTraced(t *testing.T) {
 // TestConformanceTracedByEvents is TestConformanceTraced on devices that tell no times but by events.
 func TestConformanceTracedByEvents(t *testing.T) {
 	wholeSuite(t)
-	cudatest.RunSome(t, tracedConfig("TestConformanceTracedByEvents", tracing(openWithoutStamps)), besideTraces)
+	cudatest.RunSome(t, tracedConfig("TestConformanceTracedByEvents", tracing(openWithoutStamps)), withoutStamps)
 }
 
 // wholeSuite leaves out what takes long, unless the environment asks for it, as .ci/run does.
@@ -69,5 +71,43 @@ func tracedConfig(test string, open func(...cuda.Option) (*cuda.Driver, error)) 
 }
 
 // besideTraces are the cases that start no tracer themselves. Those of LI-05 collect garbage beside a tight loop on one P, which goes by
-// the size of the heap, and that is the trace's.
-func besideTraces(c cudatest.Case) bool { return !strings.HasPrefix(c.ID, "TR-") && c.ID != "LI-05" }
+// the size of the heap, and that is the trace's; HL-24 wants no memory to be left of functions, and a trace is.
+func besideTraces(c cudatest.Case) bool {
+	return !strings.HasPrefix(c.ID, "TR-") && c.ID != "LI-05" && (c.ID != "HL-24" || c.Name != "100,000 behind a gate")
+}
+
+// withoutStamps are besideTraces that do without what NewWithoutStamps hides beside stamps: which CUDA version has a call.
+func withoutStamps(c cudatest.Case) bool {
+	return besideTraces(c) && c.ID != "CP-13" && c.Name != "a stream's multiprocessors"
+}
+
+// TestTraceWithoutEvents: a driver that gives no events, or tells no times, costs the trace those times and nothing else; nobody waits for
+// them.
+func TestTraceWithoutEvents(t *testing.T) {
+	for _, call := range []string{"cuEventCreate", "cuEventRecord", "cuEventElapsedTime"} {
+		f := new(softcuda.Faults)
+		d, err := softcuda.NewWithoutStamps(softcuda.Options{Faults: f})
+		noErr(t, err)
+		dev, err := d.Device(0)
+		noErr(t, err)
+		s, err := dev.NewStream()
+		noErr(t, err)
+		b, err := dev.Alloc(64)
+		noErr(t, err)
+		tracer, err := d.StartTrace()
+		noErr(t, err)
+		noErr(t, f.Add(softcuda.Fault{Call: call, Times: -1, Result: cuda.ErrOperatingSystem}))
+		for range 100 {
+			noErr(t, s.Memset(b, 1))
+		}
+		noErr(t, s.Sync())
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		trace, err := tracer.Stop(ctx)
+		cancel()
+		if err != nil || trace.Dropped != 0 || len(trace.Spans) != 101 || trace.Spans[0].End != -1 {
+			t.Errorf("%s: %v, %+v", call, err, trace)
+		}
+		f.Clear()
+		noErr(t, d.Close())
+	}
+}
