@@ -179,7 +179,8 @@ func (s *service) pause(d time.Duration) {
 // wait. See exactSleep too.
 func nap(d time.Duration) {
 	t := syscall.NsecToTimespec(int64(d))
-	syscall.Nanosleep(&t, nil)
+	for syscall.Nanosleep(&t, &t) == syscall.EINTR { // the Go runtime signals threads
+	}
 }
 
 // exactSleep has the thread's sleeps end when they should, rather than the usual 50 µs later, until restore is called. The

@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func Fuzz(f *testing.F, cfg FuzzConfig) {
 		if now := settled(drv, before); now != before {
 			t.Errorf("left behind: %+v, before: %+v\n%v", now, before, p)
 		}
-		if err := drv.Close(); err != nil {
+		if err := errors.Join(r.mem.Close(), drv.Close()); err != nil {
 			t.Errorf("closing the driver: %v\n%v", err, p)
 		}
 		if wrong == nil {
