@@ -126,7 +126,8 @@ func TestChunksBeforeWaits(t *testing.T) {
 			d := &batches{}
 			st := &staging{ctx: &Context{drv: &Driver{drv: d}}, tune: newStagingTune(), leases: []*lease{l}, workers: 99}
 			st.tune.least = 100
-			job := &stagedCopy{st: st, toHost: toHost, host: rows{nil, 5000, 5000, 1}, open: 1}
+			memory := make([]byte, 5000)
+			job := &stagedCopy{st: st, toHost: toHost, host: rows{unsafe.Pointer(&memory[0]), 5000, 5000, 1}, open: 1}
 			waits := 0
 			d.batch = func(ops []driver.MemOp) {
 				for _, op := range ops {
