@@ -71,6 +71,9 @@ func (b *tasks) pump(d *Driver, k laneKey) {
 		b.mu.Unlock()
 		it.do(stopped)
 		b.mu.Lock()
+		if !it.ready() { // see holdBack
+			continue
+		}
 		l.items[0] = nil
 		l.items = l.items[1:]
 		b.active.Add(-1)
@@ -83,6 +86,15 @@ func (b *tasks) pump(d *Driver, k laneKey) {
 	b.mu.Unlock()
 	for _, k := range wakes {
 		d.inBackground(func() { b.pump(d, k) })
+	}
+}
+
+// holdBack has what is queued behind t wait in the library until t has ended: the stream does not wait for it. t is the first of its lane.
+func (b *tasks) holdBack(t *Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.lanes[t.lane]; l != nil && len(l.items) > 0 && l.items[0].task == t {
+		l.items[0].ends = true
 	}
 }
 

@@ -276,7 +276,7 @@ func (t *Task) submit(op string) error {
 	}
 	if r := held.hold(c, t.stream.raw); r != driver.Success {
 		c.result(op, r)
-		<-t.done // it has begun or will, and the stream does not wait for it: so this call does
+		t.drv.tasks.holdBack(t) // it has begun or will
 	}
 	return nil
 }
