@@ -136,7 +136,7 @@ func (s *Stream) launchFuncLater(op string, fn hostfn.Func) {
 			never(err)
 		}
 		return driver.Success
-	}})
+	}}, nil)
 }
 
 func newHostOptions(op string, opts []HostOption) (*hostOptions, error) {

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -13,6 +14,7 @@ type mark struct {
 	ctx  *Context
 	raw  driver.Event
 	rec  *later // that records it; nil: it has been recorded
+	made bool   // by rec; guarded by the marks' recording
 	refs atomic.Int32
 }
 
@@ -21,9 +23,14 @@ func (c *Context) newMark(op string) (*mark, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.markBy(raw), nil
+}
+
+// markBy is newMark with an event of the pool, which it gives back.
+func (c *Context) markBy(raw driver.Event) *mark {
 	m := &mark{ctx: c, raw: raw}
 	m.refs.Store(1)
-	return m, nil
+	return m
 }
 
 // acquire takes a reference, unless there is none left.
@@ -73,9 +80,9 @@ func (s *Stream) recordNow(op string, sp opSpan, e *Event) error {
 		if m, err = s.ctx.newMark(op); err != nil {
 			return err
 		}
-		e.marks.recording.Lock()
-		defer e.marks.recording.Unlock()
 	}
+	e.marks.recording.Lock()
+	defer e.marks.recording.Unlock()
 	r := s.driver().EventRecord(s.ctx.raw, e.raw, s.raw)
 	if r == driver.Success && m != nil {
 		r = s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
@@ -86,19 +93,21 @@ func (s *Stream) recordNow(op string, sp opSpan, e *Event) error {
 	}
 	e.pending.Store(nil)
 	e.marks.set(m)
-	e.noteRecord(s, sp)
+	e.noteRecord(s, sp, s.ctx.drv.tasks.behindStream(s))
 	return nil
 }
 
-// waitNow has s wait for e. While tasks are about, e is not recorded anew meanwhile: what s is noted to be behind is what it waits for.
-// That is noted first, for a task that waits for s at the same time.
-func (s *Stream) waitNow(e *Event, flags uint32) driver.Result {
-	if s.ctx.drv.tasks.active.Load() > 0 {
-		e.marks.recording.Lock()
-		defer e.marks.recording.Unlock()
+// waitNow has s wait for e, unless that puts it behind tasks or is behind what waits in the library: then it reports false. e is not
+// recorded anew meanwhile.
+func (s *Stream) waitNow(sp opSpan, e *Event, flags uint32) (r driver.Result, queued bool) {
+	e.marks.recording.Lock()
+	defer e.marks.recording.Unlock()
+	b := &s.ctx.drv.tasks
+	if flags == 0 && e.captured.Load() == nil && s.capture() == nil && (b.waiting(s) || e.recordPending() || b.anyLeft(e.isBehind())) {
+		return 0, false
 	}
-	s.ctx.drv.tasks.joinNow(s, e.isBehind())
-	return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags)
+	sp.begins(s)
+	return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags), true
 }
 
 // recordLater is the recording of e behind what waits in the library for s.
@@ -109,7 +118,7 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 		return err
 	}
 	m.refs.Add(1)
-	before, made := e.recorded.Load(), false
+	before := e.recorded.Load()
 	call := func() driver.Result {
 		r := s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
 		e.marks.recording.Lock()
@@ -117,33 +126,31 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 		if r == driver.Success && e.marks.latest.Load() == m {
 			r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw)
 		}
-		made = r == driver.Success
+		m.made = r == driver.Success
 		return r
 	}
-	it := &later{op: op, span: sp, uses: []*resource{e.res}, call: call, then: func() {
-		if !made {
-			e.unrecord(m, before)
-		}
+	it := &later{op: op, span: sp, uses: []*resource{e.res}, call: call, done: make(chan struct{}), direct: true, then: func() {
+		e.unrecord(m, before)
 		m.release()
 	}}
-	it.done = make(chan struct{})
 	m.rec = it
 	e.captured.Store(nil)
 	e.marks.recording.Lock()
-	e.noteRecord(s, sp)
+	e.noteRecord(s, sp, s.putLater(it, nil))
 	e.pending.Store(it)
 	e.marks.set(m)
 	e.marks.recording.Unlock()
-	s.addLater(it)
-	sp.queued(nil)
-	return nil
+	s.ctx.drv.tasks.pump(s.ctx.drv, it.lane)
+	err = s.ctx.drv.tasks.told(it)
+	sp.queued(err)
+	return err
 }
 
-// unrecord takes back what recordLater has noted: m was not recorded, and the driver's event is as it was. before is what recorded was.
+// unrecord takes back what recordLater has noted if m was not recorded: the driver's event is as it was. before is what recorded was.
 func (e *Event) unrecord(m *mark, before bool) {
 	e.marks.recording.Lock()
 	defer e.marks.recording.Unlock()
-	if e.marks.latest.Load() == m {
+	if !m.made && e.marks.latest.Load() == m {
 		e.marks.set(nil)
 		e.recorded.Store(before)
 	}
@@ -159,31 +166,123 @@ func (e *Event) complete() (done bool) {
 	return done
 }
 
-// waitLater is a wait for e behind what waits in the library: for s, or for the stream that e is to be recorded in.
-func (s *Stream) waitLater(op string, sp opSpan, e *Event) (err error) {
-	defer func() { sp.queued(err) }()
+// waitLater is a wait for e in its turn: behind what waits in the library for s, or for the stream that e is to be recorded in.
+func (s *Stream) waitLater(op string, sp opSpan, e *Event) error {
 	e.marks.recording.Lock()
-	m := e.marks.get()
-	s.join(e) // what m is behind
+	m, err := e.marked(op, s.ctx)
+	behind := e.isBehind()
 	e.marks.recording.Unlock()
-	if m == nil {
-		if !e.complete() {
-			m, err = s.ctx.markOf(op, e)
-		}
-		if m == nil { // there is nothing left to wait for
-			sp.begins(s)
-			sp.ends(s, err)
-			return err
-		}
+	if m == nil { // there is nothing left to wait for
+		sp.begins(s)
+		sp.ends(s, err)
+		return err
 	}
-	it := &later{op: op, span: sp, then: m.release, call: func() driver.Result {
-		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, m.raw, 0)
-	}}
+	return s.waitMark(op, sp, m, behind)
+}
+
+// marked is the mark of e's latest record, made by way of c if there is none yet. It is nil if nothing is left to wait for. The caller
+// holds e.marks.recording.
+func (e *Event) marked(op string, c *Context) (m *mark, err error) {
+	if m = e.marks.get(); m == nil && e.captured.Load() == nil && !e.complete() {
+		m, err = c.markOf(op, e)
+	}
+	return m, err
+}
+
+// waitMark has s wait for m, whose reference it takes, in its turn. The record is behind the tasks of behind.
+func (s *Stream) waitMark(op string, sp opSpan, m *mark, behind []*Task) error {
+	var after []*later
 	if m.rec != nil {
-		it.after = []*later{m.rec}
+		after = []*later{m.rec}
 	}
-	s.addLater(it)
-	return nil
+	call := func() driver.Result { return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, m.raw, 0) }
+	if s.raw == driver.StreamPerThread { // what is queued there cannot be queued by another thread
+		return s.waitMarkInTurn(op, sp, m, after, behind, call)
+	}
+	it := &later{op: op, span: sp, after: after, then: m.release, call: call, direct: true}
+	s.addLater(it, behind)
+	err := s.ctx.drv.tasks.told(it)
+	sp.queued(err)
+	return err
+}
+
+// waitMarkInTurn is waitMark that waits for its turn.
+func (s *Stream) waitMarkInTurn(op string, sp opSpan, m *mark, after []*later, behind []*Task, call func() driver.Result) error {
+	defer m.release()
+	t, err := s.takeTurn(op, context.Background(), turnFor{
+		place: func(it *later) { it.after = after }, note: func(l *lane, _ *later) { l.join(behind) },
+	})
+	if err != nil {
+		sp.queued(err)
+		return err
+	}
+	defer t.end()
+	sp.begins(s)
+	err = s.ctx.result(op, call())
+	sp.ends(s, err)
+	return err
+}
+
+// awaitRecord waits while e's latest record waits in the library. In a task it first makes sure that the caller may wait for e, and
+// returns the mark of the record that it may wait for, to be released, or nil if that is e's own. waited must be called after the wait.
+func (e *Event) awaitRecord(op string, ctx context.Context) (m *mark, waited func(), err error) {
+	inTask := e.ctx.drv.tasks.current() != nil
+	for {
+		var it *later
+		if m, it, waited, err = e.mayAwait(op, inTask); err != nil || it == nil {
+			return m, waited, err
+		}
+		select {
+		case <-it.done:
+		case <-ctx.Done():
+			err = endedError(op, ctx, "")
+		}
+		if err == nil && (m == nil || m.isMade(e)) {
+			return m, waited, nil
+		}
+		m.release()
+		waited()
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// mayAwait is the first part of awaitRecord: it is what has to be waited for.
+func (e *Event) mayAwait(op string, inTask bool) (m *mark, it *later, waited func(), err error) {
+	e.marks.recording.Lock()
+	defer e.marks.recording.Unlock()
+	it = e.pendingRecord()
+	if !inTask {
+		return nil, it, noWait, nil
+	}
+	if m, err = e.marked(op, e.ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	w := &taskWait{op: op, what: "an event", tasks: e.isBehind()}
+	if it != nil {
+		w.items = []*later{it}
+	}
+	if waited, err = e.ctx.drv.tasks.mayWait(w); err != nil {
+		m.release()
+		return nil, nil, nil, err
+	}
+	return m, it, waited, nil
+}
+
+// isMade reports whether m, e's, has been recorded. What should have done it is over.
+func (m *mark) isMade(e *Event) bool {
+	e.marks.recording.Lock()
+	defer e.marks.recording.Unlock()
+	return m.rec == nil || m.made
+}
+
+// rawOf is the driver's event to wait for: m's, or e's own if m is nil.
+func (e *Event) rawOf(m *mark) driver.Event {
+	if m == nil {
+		return e.raw
+	}
+	return m.raw
 }
 
 // markOf marks e's latest record afterwards, by way of a stream that waits for it. The record is of a time without tasks, so that stream

@@ -35,10 +35,10 @@ type Task struct {
 	// What follows is guarded by tasks.mu.
 	state     taskState
 	granted   bool      // there is room for its hold
-	queued    bool      // in its stream, so that more can be queued behind it
 	direct    bool      // Go has not returned: it tells of a refusal
 	refused   error     // why the driver did not take it, for Go
-	after     []*Task   // tasks that come before it in stream order
+	after     []*Task   // tasks that come before it in stream order; those that have not ended, once it has without having run
+	item      *later    // its place in the library; nil: it is a graph's, or has ended
 	wait      *taskWait // what its goroutine waits for now
 	goroutine uintptr
 	began     time.Time
@@ -111,17 +111,18 @@ func Go(on *Stream, fn func(ctx context.Context) error, opts ...HostOption) (*Ta
 // queue is the rest of Go.
 func (t *Task) queue(op string) error {
 	on := t.stream
-	if err := t.drv.tasks.add(op, t); err != nil {
+	granted, err := t.drv.tasks.add(op, t)
+	if err != nil {
 		on.end()
 		return err
 	}
-	if on.ctx.drv.held.begin(&t.hold) {
-		t.drv.tasks.grant(t)
-	} else if t.turn != nil { // only this thread can submit it
+	switch {
+	case granted:
+	case t.turn != nil: // only this thread can submit it
 		if err := t.awaitTurn(op); err != nil {
 			return err
 		}
-	} else {
+	default:
 		t.drv.drv.WatchContext(on.ctx.raw)
 	}
 	t.drv.tasks.pump(t.drv, t.lane)
@@ -222,7 +223,7 @@ func (t *Task) Wait(ctx context.Context) error {
 	if t.drv.inHostFunction() {
 		return failf(op, ErrNotPermitted, "called inside a host function, which the driver runs one at a time; wait in a goroutine")
 	}
-	end, err := t.drv.tasks.mayWait(op, "", []*Task{t}, nil)
+	end, err := t.drv.tasks.mayWait(&taskWait{op: op, tasks: []*Task{t}})
 	if err != nil {
 		return err
 	}
@@ -294,7 +295,6 @@ func (t *Task) takeTurn(stopped error) {
 	if err := t.submit("Go"); err != nil && !b.refuse(t, err) {
 		t.end(t.neverRan(err))
 	}
-	b.queued(t)
 }
 
 // takes reports whether t is to be submitted: it has not been ended meanwhile.
@@ -324,7 +324,7 @@ func (b *tasks) taken(t *Task) error {
 
 // awaitTurn waits until there is room for t's hold.
 func (t *Task) awaitTurn(op string) error {
-	end, err := t.drv.tasks.mayWait(op, "", nil, []*Task{t})
+	end, err := t.drv.tasks.mayWait(&taskWait{op: op, room: t})
 	if err == nil {
 		defer end()
 		select {
