@@ -399,16 +399,9 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 	if s.ctx.drv.tasks.active.Load() > 0 && s.capture() == nil && other.capture() == nil {
 		return s.waitStreamLater(op, sp, other)
 	}
-	sp.begins(s)
-	err := s.waitStreamNow(op, sp, other)
-	sp.ends(s, err)
-	return err
-}
-
-// waitStreamNow is waitStream while no tasks are about.
-func (s *Stream) waitStreamNow(op string, sp opSpan, other *Stream) error {
 	raw, err := other.behind(op)
 	if err != nil {
+		sp.queued(err)
 		return err
 	}
 	m := other.ctx.markBy(raw)
@@ -417,7 +410,10 @@ func (s *Stream) waitStreamNow(op string, sp opSpan, other *Stream) error {
 		return s.waitMark(op, sp, m, list)
 	}
 	defer m.release() // the wait holds what the record captured, not the event
-	if err := s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)); err != nil {
+	sp.begins(s)
+	err = s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0))
+	sp.ends(s, err)
+	if err != nil {
 		return err
 	}
 	if c := other.capture(); c != nil { // which s belongs to now
