@@ -57,6 +57,7 @@ func (m *mark) release() {
 type marks struct {
 	recording sync.Mutex // held across the driver's call, so that the latest record is the driver's latest too
 	latest    atomic.Pointer[mark]
+	made      []*Task // that the latest record which the driver has made in the Event is behind; guarded by recording
 }
 
 // set makes m, which may be nil, the latest record.
@@ -83,9 +84,12 @@ func (s *Stream) recordNow(op string, sp opSpan, e *Event) error {
 	}
 	e.marks.recording.Lock()
 	defer e.marks.recording.Unlock()
-	r := s.driver().EventRecord(s.ctx.raw, e.raw, s.raw)
-	if r == driver.Success && m != nil {
+	r := driver.Success
+	if m != nil {
 		r = s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
+	}
+	if r == driver.Success {
+		r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw)
 	}
 	if r != driver.Success {
 		m.release()
@@ -93,7 +97,8 @@ func (s *Stream) recordNow(op string, sp opSpan, e *Event) error {
 	}
 	e.pending.Store(nil)
 	e.marks.set(m)
-	e.noteRecord(s, sp, s.ctx.drv.tasks.behindStream(s))
+	e.marks.made = s.ctx.drv.tasks.behindStream(s)
+	e.noteRecord(s, sp, e.marks.made)
 	return nil
 }
 
@@ -119,12 +124,15 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 	}
 	m.refs.Add(1)
 	before := e.recorded.Load()
+	var behind []*Task
 	call := func() driver.Result {
 		r := s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
 		e.marks.recording.Lock()
 		defer e.marks.recording.Unlock()
 		if r == driver.Success && e.marks.latest.Load() == m {
-			r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw)
+			if r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw); r == driver.Success {
+				e.marks.made = behind
+			}
 		}
 		m.made = r == driver.Success
 		return r
@@ -136,7 +144,8 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 	m.rec = it
 	e.captured.Store(nil)
 	e.marks.recording.Lock()
-	e.noteRecord(s, sp, s.putLater(it, nil))
+	behind = s.putLater(it, nil)
+	e.noteRecord(s, sp, behind)
 	e.pending.Store(it)
 	e.marks.set(m)
 	e.marks.recording.Unlock()
@@ -152,6 +161,7 @@ func (e *Event) unrecord(m *mark, before bool) {
 	defer e.marks.recording.Unlock()
 	if !m.made && e.marks.latest.Load() == m {
 		e.marks.set(nil)
+		e.setBehind(e.marks.made)
 		e.recorded.Store(before)
 	}
 }
