@@ -153,10 +153,11 @@ func (c *taskChaos) step(r *rand.Rand) {
 	}
 }
 
+// TestTaskChaos has CHAOS_SEEDS seeds, if the environment says so.
 func TestTaskChaos(t *testing.T) {
-	seeds := 4
+	seeds := 16
 	if testing.Short() {
-		seeds = 2
+		seeds = 4
 	}
 	if n, err := strconv.Atoi(os.Getenv("CHAOS_SEEDS")); err == nil {
 		seeds = n
