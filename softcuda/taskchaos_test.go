@@ -62,6 +62,8 @@ func (c *taskChaos) inside(r *rand.Rand, ctx context.Context, inGraph bool) erro
 			err = s.Sync()
 		case n <= 1:
 			err = s.Wait(limited)
+		case n == 2 && !inGraph && r.IntN(2) == 0:
+			err = e.Sync()
 		case n == 2:
 			err = e.Wait(limited)
 		case n == 3:
@@ -74,7 +76,7 @@ func (c *taskChaos) inside(r *rand.Rand, ctx context.Context, inGraph bool) erro
 		case n == 5:
 			var b *cuda.Buffer
 			if b, err = c.dev.Alloc(64); err == nil {
-				err = errors.Join(s.Memset(b, 1), b.Close())
+				err = errors.Join(s.Memset(b, 1), c.copies(r, s, b, inGraph), b.Close())
 			}
 		case n == 6:
 			_, err = c.dev.LoadModule([]byte("none"))
@@ -94,6 +96,21 @@ func (c *taskChaos) inside(r *rand.Rand, ctx context.Context, inGraph bool) erro
 		}
 	}
 	return nil
+}
+
+// copies copies b in a way that may have the driver wait.
+func (c *taskChaos) copies(r *rand.Rand, s *cuda.Stream, b *cuda.Buffer, inGraph bool) (err error) {
+	p := make([]byte, b.Len())
+	switch n := r.IntN(4); {
+	case inGraph:
+	case n == 0:
+		_, err = b.ReadAt(p, 0)
+	case n == 1:
+		_, err = b.WriteAt(p, 0)
+	case n == 2:
+		err = cuda.CopyToHost(s, p, b, cuda.Direct())
+	}
+	return err
 }
 
 func (c *taskChaos) goTask(r *rand.Rand) {
