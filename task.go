@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,8 +27,9 @@ type Task struct {
 	hold   hold // of its stream
 	traced spanRef
 
-	turn chan struct{} // closed when it gets that; nil: it is submitted then
-	held heldRound     // what holds the stream, once submitted
+	turn     chan struct{} // closed when it gets that; nil: it is submitted then
+	entering sync.Mutex    // held while it is submitted: its function does not begin before
+	held     heldRound     // what holds the stream, once submitted
 
 	done chan struct{}
 	err  error // valid once done is closed
@@ -272,12 +274,18 @@ func (t *Task) submit(op string) error {
 	if c.emulatesSpin(t.opts) {
 		return c.spinHold(op, t.stream, held, t.waiting())
 	}
-	if err := c.launchHost(op, t.stream.raw, t.waiting()); err != nil {
+	t.entering.Lock()
+	defer t.entering.Unlock()
+	h, err := c.launchHandle(op, t.stream.raw, t.waiting())
+	if err != nil {
 		return err
 	}
 	if r := held.hold(c, t.stream.raw); r != driver.Success {
-		c.result(op, r)
-		t.drv.tasks.holdBack(t) // it has begun or will
+		err := c.resultf(op, r, "the driver refused to hold the stream; the task will not run")
+		if _, mine := t.drv.funcs.Take(h); mine {
+			return err
+		}
+		t.drv.tasks.holdBack(t) // its stream has come to it
 	}
 	return nil
 }
@@ -369,7 +377,10 @@ func (t *Task) run() {
 	var err error
 	defer func() { t.end(err) }() // also when fn ends its goroutine
 	t.drv.funcs.Observe()
-	if err = t.drv.tasks.begin(t); err != nil {
+	t.entering.Lock()
+	err = t.drv.tasks.begin(t)
+	t.entering.Unlock()
+	if err != nil {
 		return
 	}
 	defer t.drv.tasks.leave(t)

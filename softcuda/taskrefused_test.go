@@ -2,6 +2,7 @@ package softcuda_test
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -9,8 +10,8 @@ import (
 	"github.com/hostlaunch/cuda/softcuda"
 )
 
-// TestTaskHoldRefused: a task whose stream cannot be held keeps nobody: what is queued behind it waits in the library. Here a graph's
-// task queues it, and so it cannot begin before that one ends.
+// TestTaskHoldRefused: a task whose stream cannot be held keeps nobody who queues it. Here a graph's task does, and so it cannot begin
+// before that one ends: it is refused.
 func TestTaskHoldRefused(t *testing.T) {
 	f := new(softcuda.Faults)
 	d := softcuda.New(softcuda.Options{Faults: f})
@@ -19,14 +20,12 @@ func TestTaskHoldRefused(t *testing.T) {
 	noErr(t, err)
 	s := newStreams(t, dev, 2)
 	noErr(t, f.Add(softcuda.Fault{Call: "StreamWaitValue32", Times: 1, Result: cuda.ErrUnknown}))
-	release := make(chan struct{})
-	var after, early atomic.Bool
+	var ran atomic.Bool
 	inside := make(chan error, 1)
 	g, err := cuda.Capture(s[0], cuda.CaptureRelaxed, func(b *cuda.GraphBuilder) error {
 		return b.Task(func(context.Context) error {
 			_, err := cuda.Go(s[1], func(context.Context) error {
-				<-release
-				early.Store(after.Load())
+				ran.Store(true)
 				return nil
 			})
 			inside <- err
@@ -37,12 +36,34 @@ func TestTaskHoldRefused(t *testing.T) {
 	x, err := g.Instantiate()
 	noErr(t, err)
 	noErr(t, x.Launch(s[0]))
-	noErr(t, <-inside)
-	noErr(t, cuda.HostLaunch(s[1], func() { after.Store(true) }))
+	is(t, <-inside, cuda.ErrUnknown)
 	noErr(t, s[0].Sync())
-	close(release)
 	noErr(t, s[1].Sync())
-	if early.Load() || !after.Load() {
-		t.Errorf("what is behind the task ran before its end: %v, ran: %v", early.Load(), after.Load())
+	if ran.Load() {
+		t.Error("the refused task ran")
+	}
+}
+
+// TestTaskHoldRefusedBegun: a task whose stream has come to it before it turns out that it cannot be held runs, and what is behind it waits.
+func TestTaskHoldRefusedBegun(t *testing.T) {
+	f := new(softcuda.Faults)
+	d := softcuda.New(softcuda.Options{Faults: f})
+	defer d.Close()
+	dev, err := d.Device(0)
+	noErr(t, err)
+	s := newStreams(t, dev, 1)[0]
+	for range 200 {
+		noErr(t, f.Add(softcuda.Fault{Call: "StreamWaitValue32", Times: 1, Result: cuda.ErrUnknown}))
+		var ended, early atomic.Bool
+		_, err := cuda.Go(s, func(context.Context) error {
+			runtime.Gosched()
+			ended.Store(true)
+			return nil
+		})
+		noErr(t, cuda.HostLaunch(s, func() { early.Store(!ended.Load()) }))
+		noErr(t, s.Sync())
+		if refused := err != nil; refused == ended.Load() || !refused && early.Load() {
+			t.Fatalf("refused: %v, ran: %v, what is behind it ran before its end: %v", err, ended.Load(), early.Load())
+		}
 	}
 }
