@@ -440,7 +440,11 @@ func (s *Stream) waitStreamLater(op string, sp opSpan, other *Stream) error {
 
 // recordMark records m in s, in its turn, and returns what it is behind.
 func (s *Stream) recordMark(op string, m *mark) (behind []*Task, err error) {
-	record := func() driver.Result { return s.driver().EventRecord(s.ctx.raw, m.raw, s.raw) }
+	record := func() driver.Result {
+		r := s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
+		m.made.Store(r == driver.Success)
+		return r
+	}
 	if s.raw == driver.StreamPerThread { // which has nothing waiting, and is another stream to whoever records later
 		err := s.ctx.result(op, record())
 		return s.ctx.drv.tasks.behindStream(s), err

@@ -13,8 +13,8 @@ import (
 type mark struct {
 	ctx  *Context
 	raw  driver.Event
-	rec  *later // that records it; nil: it has been recorded
-	made bool   // by rec; guarded by the marks' recording
+	rec  *later      // that records it; nil: it has been recorded
+	made atomic.Bool // by rec: else raw stands for a record of somebody else's
 	refs atomic.Int32
 }
 
@@ -134,7 +134,7 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 				e.marks.made = behind
 			}
 		}
-		m.made = r == driver.Success
+		m.made.Store(r == driver.Success)
 		return r
 	}
 	it := &later{op: op, span: sp, uses: []*resource{e.res}, call: call, done: make(chan struct{}), direct: true, then: func() {
@@ -159,7 +159,7 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 func (e *Event) unrecord(m *mark, before bool) {
 	e.marks.recording.Lock()
 	defer e.marks.recording.Unlock()
-	if !m.made && e.marks.latest.Load() == m {
+	if !m.made.Load() && e.marks.latest.Load() == m {
 		e.marks.set(nil)
 		e.setBehind(e.marks.made)
 		e.recorded.Store(before)
@@ -205,7 +205,12 @@ func (s *Stream) waitMark(op string, sp opSpan, m *mark, behind []*Task) error {
 	if m.rec != nil {
 		after = []*later{m.rec}
 	}
-	call := func() driver.Result { return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, m.raw, 0) }
+	call := func() driver.Result {
+		if !m.isMade() {
+			return driver.Success
+		}
+		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, m.raw, 0)
+	}
 	if s.raw == driver.StreamPerThread { // what is queued there cannot be queued by another thread
 		return s.waitMarkInTurn(op, sp, m, after, behind, call)
 	}
@@ -247,7 +252,7 @@ func (e *Event) awaitRecord(op string, ctx context.Context) (m *mark, waited fun
 		case <-ctx.Done():
 			err = endedError(op, ctx, "")
 		}
-		if err == nil && (m == nil || m.isMade(e)) {
+		if err == nil && (m == nil || m.isMade()) {
 			return m, waited, nil
 		}
 		m.release()
@@ -280,12 +285,8 @@ func (e *Event) mayAwait(op string, inTask bool) (m *mark, it *later, waited fun
 	return m, it, waited, nil
 }
 
-// isMade reports whether m, e's, has been recorded. What should have done it is over.
-func (m *mark) isMade(e *Event) bool {
-	e.marks.recording.Lock()
-	defer e.marks.recording.Unlock()
-	return m.rec == nil || m.made
-}
+// isMade reports whether m has been recorded. What should have done it is over.
+func (m *mark) isMade() bool { return m.rec == nil || m.made.Load() }
 
 // rawOf is the driver's event to wait for: m's, or e's own if m is nil.
 func (e *Event) rawOf(m *mark) driver.Event {
