@@ -147,16 +147,23 @@ func (e *Event) Sync() error {
 	defer e.end()
 	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
 	sp := e.syncSpan(op)
-	m, waited, err := e.awaitRecord(op, context.Background())
-	if err == nil {
-		r := e.ctx.drv.drv.EventSynchronize(e.ctx.raw, e.rawOf(m))
-		m.release()
-		waited()
-		e.ctx.drv.observe()
-		err = e.ctx.result(op, r)
-	}
+	err := e.syncNow(op)
 	sp.over(err)
 	return err
+}
+
+func (e *Event) syncNow(op string) error {
+	w, err := e.awaitRecord(op, context.Background())
+	if err != nil {
+		return err
+	}
+	defer w.end()
+	if w.over {
+		return nil
+	}
+	r := e.ctx.drv.drv.EventSynchronize(e.ctx.raw, e.rawOf(w.m))
+	e.ctx.drv.observe()
+	return e.ctx.result(op, r)
 }
 
 // Wait is Sync with a limit: it returns an error that wraps ctx's when ctx ends first, and leaves nothing of the wait behind.
@@ -182,14 +189,18 @@ func (e *Event) Wait(ctx context.Context) error {
 }
 
 func (e *Event) waitNow(op string, ctx context.Context) error {
-	m, waited, err := e.awaitRecord(op, ctx)
+	w, err := e.awaitRecord(op, ctx)
 	if err != nil {
 		return err
 	}
-	defer waited()
+	defer w.end()
+	if w.over {
+		return nil
+	}
 	var done *completion
-	if m != nil {
-		done, err = e.ctx.notify(op, m.raw, m.release)
+	if w.m != nil {
+		w.m.refs.Add(1)
+		done, err = e.ctx.notify(op, w.m.raw, w.m.release)
 	} else {
 		done, err = e.notify(op)
 	}

@@ -78,12 +78,12 @@ func TestEventMayWaitRecordedAnew(t *testing.T) {
 		}
 	})
 	for range 1_000_000 {
-		m, _, _, err := e.mayAwait("Event.Sync", true)
+		w, err := e.mayAwait("Event.Sync", true)
 		if err != nil {
 			t.Error(err)
 			break
 		}
-		m.release()
+		w.end()
 	}
 	stop.Store(true)
 	forgets.Wait()

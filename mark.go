@@ -238,51 +238,65 @@ func (s *Stream) waitMarkInTurn(op string, sp opSpan, m *mark, after []*later, b
 	return err
 }
 
-// awaitRecord waits while e's latest record waits in the library. In a task it first makes sure that the caller may wait for e, and
-// returns the mark of the record that it may wait for, to be released, or nil if that is e's own. waited must be called after the wait.
-func (e *Event) awaitRecord(op string, ctx context.Context) (m *mark, waited func(), err error) {
+// recordWait is a wait for an event's latest record.
+type recordWait struct {
+	m      *mark  // of the record; nil: the event itself is waited for
+	over   bool   // there is nothing to wait for
+	it     *later // that makes the record; nil: it is made
+	waited func() // to be called after the wait
+}
+
+func (w *recordWait) end() {
+	w.m.release()
+	w.waited()
+}
+
+// awaitRecord waits while e's latest record waits in the library. In a task it first makes sure that the caller may wait for e: then it is
+// that record that may be waited for, and not one that others make meanwhile. end must follow if it returns nil.
+func (e *Event) awaitRecord(op string, ctx context.Context) (*recordWait, error) {
 	inTask := e.ctx.drv.tasks.current() != nil
 	for {
-		var it *later
-		if m, it, waited, err = e.mayAwait(op, inTask); err != nil || it == nil {
-			return m, waited, err
+		w, err := e.mayAwait(op, inTask)
+		if err != nil || w.it == nil {
+			return w, err
 		}
 		select {
-		case <-it.done:
+		case <-w.it.done:
 		case <-ctx.Done():
-			err = endedError(op, ctx, "")
+			w.end()
+			return nil, endedError(op, ctx, "")
 		}
-		if err == nil && (m == nil || m.isMade()) {
-			return m, waited, nil
+		if w.m == nil || w.m.isMade() {
+			return w, nil
 		}
-		m.release()
-		waited()
-		if err != nil {
-			return nil, nil, err
-		}
+		w.end() // it was refused: the event is as it was
 	}
 }
 
-// mayAwait is the first part of awaitRecord: it is what has to be waited for.
-func (e *Event) mayAwait(op string, inTask bool) (m *mark, it *later, waited func(), err error) {
+// mayAwait is the first part of awaitRecord.
+func (e *Event) mayAwait(op string, inTask bool) (w *recordWait, err error) {
 	e.marks.recording.Lock()
 	defer e.marks.recording.Unlock()
-	it = e.pendingRecord()
+	w = &recordWait{it: e.pendingRecord(), waited: noWait}
 	if !inTask {
-		return nil, it, noWait, nil
+		return w, nil
 	}
-	if m, err = e.marked(op, e.ctx); err != nil {
-		return nil, nil, nil, err
+	if w.m, err = e.marked(op, e.ctx); err != nil {
+		return nil, err
 	}
-	w := &taskWait{op: op, what: "an event", tasks: e.isBehind()}
-	if it != nil {
-		w.items = []*later{it}
+	if w.m == nil {
+		w.over = e.captured.Load() == nil
+		return w, nil
 	}
-	if waited, err = e.ctx.drv.tasks.mayWait(w); err != nil {
-		m.release()
-		return nil, nil, nil, err
+	wait := &taskWait{op: op, what: "an event", tasks: e.isBehind()}
+	if w.it != nil {
+		wait.items = []*later{w.it}
 	}
-	return m, it, waited, nil
+	if w.waited, err = e.ctx.drv.tasks.mayWait(wait); err != nil {
+		w.m.release()
+		return nil, err
+	}
+	return w, nil
 }
 
 // isMade reports whether m has been recorded. What should have done it is over.
