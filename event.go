@@ -59,7 +59,7 @@ func (c *Context) NewEvent(opts ...EventOption) (*Event, error) {
 	e := &Event{ctx: c, raw: raw, timing: o.timing, marks: new(marks)}
 	kept := e.marks // and not e, which the collector must see dropped
 	e.res = newResource(c, "Event", 0, func() driver.Result {
-		kept.set(nil)
+		kept.drop()
 		return d.EventDestroy(c.raw, raw)
 	})
 	dropped(e, e.res)

@@ -57,11 +57,39 @@ func (m *mark) release() {
 type marks struct {
 	recording sync.Mutex // held across the driver's call, so that the latest record is the driver's latest too
 	latest    atomic.Pointer[mark]
-	made      []*Task // that the latest record which the driver has made in the Event is behind; guarded by recording
+
+	// Of the latest record that the driver has made in the Event; guarded by recording.
+	madeAs     *mark // nil if it is not marked
+	madeBehind []*Task
 }
 
 // set makes m, which may be nil, the latest record.
 func (l *marks) set(m *mark) { l.latest.Swap(m).release() }
+
+// made notes that the driver has made a record in the Event, with its mark, which may be nil. The caller holds recording.
+func (l *marks) made(m *mark, behind []*Task) {
+	if m != nil {
+		m.refs.Add(1)
+	}
+	l.madeAs.release()
+	l.madeAs, l.madeBehind = m, behind
+}
+
+// takeBack makes the latest record that the driver has made the latest one. The caller holds recording.
+func (l *marks) takeBack() {
+	if l.madeAs != nil {
+		l.madeAs.refs.Add(1)
+	}
+	l.set(l.madeAs)
+}
+
+// drop lets go of all marks.
+func (l *marks) drop() {
+	l.recording.Lock()
+	defer l.recording.Unlock()
+	l.made(nil, nil)
+	l.set(nil)
+}
 
 // get is the latest record, if it is marked; release must follow.
 func (l *marks) get() *mark {
@@ -97,8 +125,9 @@ func (s *Stream) recordNow(op string, sp opSpan, e *Event) error {
 	}
 	e.pending.Store(nil)
 	e.marks.set(m)
-	e.marks.made = s.ctx.drv.tasks.behindStream(s)
-	e.noteRecord(s, sp, e.marks.made)
+	behind := s.ctx.drv.tasks.behindStream(s)
+	e.marks.made(m, behind)
+	e.noteRecord(s, sp, behind)
 	return nil
 }
 
@@ -131,7 +160,7 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 		defer e.marks.recording.Unlock()
 		if r == driver.Success && e.marks.latest.Load() == m {
 			if r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw); r == driver.Success {
-				e.marks.made = behind
+				e.marks.made(m, behind)
 			}
 		}
 		m.made.Store(r == driver.Success)
@@ -160,8 +189,8 @@ func (e *Event) unrecord(m *mark, before bool) {
 	e.marks.recording.Lock()
 	defer e.marks.recording.Unlock()
 	if !m.made.Load() && e.marks.latest.Load() == m {
-		e.marks.set(nil)
-		e.setBehind(e.marks.made)
+		e.marks.takeBack()
+		e.setBehind(e.marks.madeBehind)
 		e.recorded.Store(before)
 	}
 }
