@@ -119,11 +119,11 @@ func (b *Buffer) transfer(op string, p []byte, off int64, do func(driver.DeviceP
 		return 0, err
 	}
 	defer legacy.end()
-	waited, err := legacy.mayWait(op)
+	done, err := legacy.blockInTurn(op)
 	if err != nil {
 		return 0, err
 	}
-	defer waited()
+	defer done()
 	sp := legacy.hostTimedSpan(TraceCopy, op, len(p))
 	sp.runs()
 	err = b.ctx.result(op, do(b.ptr+driver.DevicePtr(off), rangeOf(p)))

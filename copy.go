@@ -166,12 +166,12 @@ func (s *Stream) copyHostNow(op string, toHost bool, host rows, o *copyOptions, 
 			return s.stage(op, st, toHost, host, o, move)
 		}
 	}
-	if pinned == nil && !capturing && s.ctx.drv.tasks.running.Load() > 0 { // then the driver may wait for the copy
-		waited, err := s.mayWait(op)
+	if pinned == nil && !capturing { // then the driver may wait for the copy
+		done, err := s.blockInTurn(op)
 		if err != nil {
 			return err
 		}
-		defer waited()
+		defer done()
 	}
 	c := s.capture()
 	r := move(host.ptr, 0, host.bytes())

@@ -59,7 +59,7 @@ func (c *Context) NewEvent(opts ...EventOption) (*Event, error) {
 	e := &Event{ctx: c, raw: raw, timing: o.timing, marks: new(marks)}
 	kept := e.marks // and not e, which the collector must see dropped
 	e.res = newResource(c, "Event", 0, func() driver.Result {
-		kept.set(nil)
+		kept.drop()
 		return d.EventDestroy(c.raw, raw)
 	})
 	dropped(e, e.res)
@@ -145,21 +145,25 @@ func (e *Event) Sync() error {
 		return e.waitsInside(op, err)
 	}
 	defer e.end()
-	waited, err := e.mayWait(op)
+	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
+	sp := e.syncSpan(op)
+	err := e.syncNow(op)
+	sp.over(err)
+	return err
+}
+
+func (e *Event) syncNow(op string) error {
+	w, err := e.awaitRecord(op, context.Background())
 	if err != nil {
 		return err
 	}
-	defer waited()
-	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
-	sp := e.syncSpan(op)
-	if it := e.pending.Load(); it != nil {
-		<-it.done
+	defer w.end()
+	if w.over {
+		return nil
 	}
-	r := e.ctx.drv.drv.EventSynchronize(e.ctx.raw, e.raw)
+	r := e.ctx.drv.drv.EventSynchronize(e.ctx.raw, e.rawOf(w.m))
 	e.ctx.drv.observe()
-	err = e.ctx.result(op, r)
-	sp.over(err)
-	return err
+	return e.ctx.result(op, r)
 }
 
 // Wait is Sync with a limit: it returns an error that wraps ctx's when ctx ends first, and leaves nothing of the wait behind.
@@ -177,27 +181,29 @@ func (e *Event) Wait(ctx context.Context) error {
 		return e.waitsInside(op, err)
 	}
 	defer e.end()
-	waited, err := e.mayWait(op)
-	if err != nil {
-		return err
-	}
-	defer waited()
 	defer e.ctx.drv.dog.waiters.add(op, site, e.on.Load()).Store(nil)
 	sp := e.syncSpan(op)
-	err = e.waitNow(op, ctx)
+	err := e.waitNow(op, ctx)
 	sp.over(err)
 	return err
 }
 
 func (e *Event) waitNow(op string, ctx context.Context) error {
-	if it := e.pending.Load(); it != nil {
-		select {
-		case <-it.done:
-		case <-ctx.Done():
-			return endedError(op, ctx, "")
-		}
+	w, err := e.awaitRecord(op, ctx)
+	if err != nil {
+		return err
 	}
-	done, err := e.notify(op)
+	defer w.end()
+	if w.over {
+		return nil
+	}
+	var done *completion
+	if w.m != nil {
+		w.m.refs.Add(1)
+		done, err = e.ctx.notify(op, w.m.raw, w.m.release)
+	} else {
+		done, err = e.notify(op)
+	}
 	if err != nil {
 		return err
 	}
@@ -314,10 +320,10 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 		return failf(op, ErrInvalidHandle, "the event belongs to %s and the stream to %s; record an event in the context that made it", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
 	sp := s.span(TraceRecord, op, "", 0)
-	if flags == 0 && s.waitsTurn() {
+	c := s.capture()
+	if flags == 0 && c == nil && s.ordersLater() {
 		return s.recordLater(op, sp, e)
 	}
-	c := s.capture()
 	if flags == 0 {
 		sp.begins(s)
 		err := s.recordNow(op, sp, e)
@@ -331,19 +337,19 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 	if r := s.driver().EventRecordWithFlags(s.ctx.raw, e.raw, s.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
 	}
-	e.noteRecord(s, sp)
+	e.noteRecord(s, sp, s.ctx.drv.tasks.behindStream(s))
 	c.keep(e.res)
 	return nil
 }
 
-// noteRecord notes that e has been recorded in s, or will be in its turn, with its span.
-func (e *Event) noteRecord(s *Stream, sp opSpan) {
+// noteRecord notes that e has been recorded in s, or will be in its turn, with its span and what that is behind.
+func (e *Event) noteRecord(s *Stream, sp opSpan, behind []*Task) {
 	e.recorded.Store(true)
 	if s.tracer() != nil {
 		e.traced.Store(uint64(sp.ref()))
 	}
 	e.on.Store(uintptr(s.lane().raw))
-	e.setBehind(s)
+	e.setBehind(behind)
 }
 
 // WaitEvent has later work of s wait for what e's latest record captured; recording e again later changes nothing. If e was
@@ -363,18 +369,11 @@ func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 		return failf(op, ErrInvalidValue, "the event belongs to %s and the stream to %s; use one Driver for both", e.ctx.describe(), s.ctx.describeBeside(e.ctx))
 	}
 	sp := s.waitSpan(op, e)
-	if flags == 0 && e.captured.Load() == nil {
-		if s.raw == driver.StreamPerThread {
-			if err := e.awaitRecord(op); err != nil {
-				sp.queued(err)
-				return err
-			}
-		} else if s.waitsTurn() || e.recordPending() {
-			return s.waitLater(op, sp, e)
-		}
+	r, queued := s.waitNow(sp, e, flags)
+	if !queued {
+		return s.waitLater(op, sp, e)
 	}
-	sp.begins(s)
-	err := s.ctx.result(op, s.waitNow(e, flags))
+	err := s.ctx.result(op, r)
 	sp.ends(s, err)
 	if err != nil {
 		return err
@@ -408,26 +407,24 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 		return failf(op, ErrInvalidValue, "other belongs to %s and the stream to %s; use one Driver for both", other.ctx.describe(), s.ctx.describeBeside(other.ctx))
 	}
 	sp := s.waitStreamSpan(op, other)
-	if s.waitsTurn() || s.raw != driver.StreamPerThread && other.waitsTurn() {
+	if s.ctx.drv.tasks.active.Load() > 0 && s.capture() == nil && other.capture() == nil {
 		return s.waitStreamLater(op, sp, other)
 	}
-	sp.begins(s)
-	err := s.waitStreamNow(op, other)
-	sp.ends(s, err)
-	return err
-}
-
-func (s *Stream) waitStreamNow(op string, other *Stream) error {
-	raw, err := other.ctx.events.get(other.ctx, op)
+	raw, err := other.behind(op)
 	if err != nil {
+		sp.queued(err)
 		return err
 	}
-	defer other.ctx.events.put(raw) // the wait holds what the record captured, not the event
-	if err := other.ctx.result(op, s.driver().EventRecord(other.ctx.raw, raw, other.raw)); err != nil {
-		return err
+	m := other.ctx.markBy(raw)
+	list := s.ctx.drv.tasks.behindStream(other)
+	if len(list) > 0 && s.capture() == nil && other.capture() == nil { // tasks are about by now
+		return s.waitMark(op, sp, m, list)
 	}
-	s.ctx.drv.tasks.joinNow(s, s.ctx.drv.tasks.behindStream(other)) // first: a task that waits for s meanwhile must know of it
-	if err := s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)); err != nil {
+	defer m.release() // the wait holds what the record captured, not the event
+	sp.begins(s)
+	err = s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0))
+	sp.ends(s, err)
+	if err != nil {
 		return err
 	}
 	if c := other.capture(); c != nil { // which s belongs to now
@@ -436,31 +433,38 @@ func (s *Stream) waitStreamNow(op string, other *Stream) error {
 	return nil
 }
 
-// waitStreamLater is waitStream where one of the streams has something waiting in the library. s is not the per-thread stream.
-func (s *Stream) waitStreamLater(op string, sp opSpan, other *Stream) (err error) {
-	defer func() { sp.queued(err) }()
-	raw, err := other.ctx.events.get(other.ctx, op)
+// waitStreamLater is waitStream while tasks are about.
+func (s *Stream) waitStreamLater(op string, sp opSpan, other *Stream) error {
+	m, err := other.ctx.newMark(op)
 	if err != nil {
+		sp.queued(err)
 		return err
 	}
-	b := &s.ctx.drv.tasks
-	record := func() driver.Result { return s.driver().EventRecord(other.ctx.raw, raw, other.raw) }
-	wait := &later{op: op, span: sp, then: func() { other.ctx.events.put(raw) }, call: func() driver.Result {
-		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)
-	}}
-	b.joinStream(s, b.behindStream(other))
-	if other.raw == driver.StreamPerThread { // which has nothing waiting, and is another stream to whoever records later
-		if err := other.ctx.result(op, record()); err != nil {
-			other.ctx.events.put(raw)
-			return err
-		}
-	} else {
-		rec := &later{op: op, call: record}
-		wait.after = []*later{rec}
-		other.addLater(rec)
+	behind, err := other.recordMark(op, m)
+	if err != nil {
+		m.release()
+		sp.queued(err)
+		return err
 	}
-	s.addLater(wait)
-	return nil
+	return s.waitMark(op, sp, m, behind)
+}
+
+// recordMark records m in s, in its turn, and returns what it is behind.
+func (s *Stream) recordMark(op string, m *mark) (behind []*Task, err error) {
+	record := func() driver.Result {
+		r := s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
+		m.made.Store(r == driver.Success)
+		return r
+	}
+	if s.raw == driver.StreamPerThread { // which has nothing waiting, and is another stream to whoever records later
+		err := s.ctx.result(op, record())
+		return s.ctx.drv.tasks.behindStream(s), err
+	}
+	m.refs.Add(1)
+	m.rec = &later{op: op, call: record, then: m.release, direct: true, done: make(chan struct{})}
+	behind = s.putLater(m.rec, nil)
+	s.ctx.drv.tasks.pump(s.ctx.drv, m.rec.lane)
+	return behind, s.ctx.drv.tasks.told(m.rec)
 }
 
 // describe names c for messages.

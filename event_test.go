@@ -78,10 +78,12 @@ func TestEventMayWaitRecordedAnew(t *testing.T) {
 		}
 	})
 	for range 1_000_000 {
-		if _, err := e.mayWait("Event.Sync"); err != nil {
+		w, err := e.mayAwait("Event.Sync", true)
+		if err != nil {
 			t.Error(err)
 			break
 		}
+		w.end()
 	}
 	stop.Store(true)
 	forgets.Wait()

@@ -24,6 +24,9 @@ type execState struct {
 	launches uint64
 	retiring []*owner // of former versions, which launches so far may use
 	updated  bool     // as a whole, since it was made: which node has which function is not known any more
+
+	turn   *later  // of the latest launch, if tasks were about; guarded by tasks.mu
+	behind []*Task // that the latest launch's end is behind; guarded by tasks.mu
 }
 
 // version is one node's parameters, since a number of launches.

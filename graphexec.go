@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -139,7 +140,7 @@ func (x *GraphExec) begin(op string, s *Stream) error {
 	if x == nil {
 		return failf(op, ErrInvalidValue, "the executable graph is nil")
 	}
-	if err := s.begin(op); err != nil {
+	if err := s.beginNow(op, "the stream"); err != nil {
 		return err
 	}
 	err := x.usable(op, s)
@@ -182,9 +183,25 @@ func (x *GraphExec) Launch(s *Stream) error {
 		return err
 	}
 	defer x.end(s)
+	if !s.ctx.drv.tasks.orders() {
+		x.state.mu.Lock()
+		defer x.state.mu.Unlock()
+		defer s.ctx.drv.tasks.launched(x.state, s)
+		return x.launch(op, s)
+	}
+	l := x.state.expectTasks()
+	t, err := l.takeTurn(op, s)
+	if err != nil {
+		return err
+	}
+	defer t.end()
 	x.state.mu.Lock()
 	defer x.state.mu.Unlock()
-	return x.launch(op, s)
+	l.again(s)
+	if err = x.launch(op, s); err != nil {
+		l.takeBack()
+	}
+	return err
 }
 
 // launch has every host function expect a run before the driver can begin one.
@@ -202,13 +219,11 @@ func (x *GraphExec) launch(op string, s *Stream) error {
 
 func (x *GraphExec) launchNow(op string, s *Stream) error {
 	funcs, d := &x.ctx.drv.funcs, s.driver()
-	runs := x.expectTasks(s)
 	for i, h := range x.state.hosts {
 		if !funcs.Expect(h) {
 			if x.unexpect(i) {
 				return nil
 			}
-			x.takeBack(runs)
 			return x.ctx.lostError(op, x.ctx.lost())
 		}
 	}
@@ -216,7 +231,6 @@ func (x *GraphExec) launchNow(op string, s *Stream) error {
 		if x.unexpect(len(x.state.hosts)) {
 			return nil
 		}
-		x.takeBack(runs)
 		return x.ctx.resultf(op, r, "%s", launchReason(r))
 	}
 	x.state.launched(s)
@@ -254,6 +268,11 @@ func (x *GraphExec) Upload(s *Stream) error {
 		return err
 	}
 	defer x.end(s)
+	if b := &s.ctx.drv.tasks; b.active.Load() > 0 {
+		if err := b.queueTurn(op, s, context.Background()); err != nil {
+			return err
+		}
+	}
 	x.state.mu.Lock()
 	defer x.state.mu.Unlock()
 	return x.ctx.result(op, s.driver().GraphUpload(s.ctx.raw, x.raw, s.raw))

@@ -136,7 +136,7 @@ func (s *Stream) launchFuncLater(op string, fn hostfn.Func) {
 			never(err)
 		}
 		return driver.Success
-	}})
+	}}, nil)
 }
 
 func newHostOptions(op string, opts []HostOption) (*hostOptions, error) {
@@ -170,18 +170,24 @@ func (c *Context) addFunc(op string, fn hostfn.Func) (hostfn.Handle, error) {
 
 // launchHost puts the function in the table and hands the driver its handle.
 func (c *Context) launchHost(op string, s driver.Stream, fn hostfn.Func) error {
+	_, err := c.launchHandle(op, s, fn)
+	return err
+}
+
+// launchHandle is launchHost, and returns the handle.
+func (c *Context) launchHandle(op string, s driver.Stream, fn hostfn.Func) (hostfn.Handle, error) {
 	h, err := c.addFunc(op, fn)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r := c.launch(s, h, fn)
 	if r == driver.Success {
-		return nil
+		return h, nil
 	}
 	if _, mine := c.drv.funcs.Take(h); !mine {
-		return nil // swept meanwhile: it has been resolved, so it counts as queued
+		return h, nil // swept meanwhile: it has been resolved, so it counts as queued
 	}
-	return c.resultf(op, r, "the driver refused the host function; it will not run")
+	return 0, c.resultf(op, r, "the driver refused the host function; it will not run")
 }
 
 // launch hands the driver a function's handle, in the way its options want.

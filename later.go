@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -9,8 +10,12 @@ import (
 // later is a task or a call that waits in the library for its turn in its stream: a task for room to hold the stream, a call for the
 // tasks before it to be submitted. So whoever queues behind a task does not wait with it, and nothing is held in the hardware
 // before its turn.
+//
+// Whatever puts later work behind other streams' tasks goes this way while there are tasks, even if it need not wait: so what is noted
+// of a stream's order is its order, though many goroutines queue.
 type later struct {
 	lane   laneKey
+	number uint64 // later ones of a lane have greater ones; guarded by tasks.mu
 	stream *Stream
 	after  []*later // of other lanes, that must be over first
 
@@ -23,15 +28,30 @@ type later struct {
 	refused func(error) // told if the driver refuses the call, or if the stream has been stopped
 	then    func()      // called when it is over, whatever became of the call; may be nil
 	uses    []*resource // held until the call has been made
+	direct  bool        // whoever queues it has not returned, and tells of err himself; guarded by tasks.mu
+	err     error       // of the call; guarded by tasks.mu
+
+	turn   chan struct{} // closed when a caller that waits for its turn has it; nil: it is no caller's turn
+	called bool          // turn is closed; guarded by tasks.mu
+	passed bool          // that caller is through; guarded by tasks.mu
+	tasks  []*Task       // that the caller waits for in its turn; guarded by tasks.mu
 
 	done  chan struct{} // closed when over, with tasks.mu held
 	wakes []laneKey     // lanes that wait for it; guarded by tasks.mu
 }
 
-// ready reports whether it can be done now, as the first of its lane. mu is held.
+// ready reports whether it can be done now, as the first of its lane. A caller that waits for its turn is told that it has it. mu is
+// held.
 func (it *later) ready() bool {
 	if slices.ContainsFunc(it.after, func(other *later) bool { return !other.isOver() }) {
 		return false
+	}
+	if it.turn != nil {
+		if !it.called {
+			it.called = true
+			close(it.turn)
+		}
+		return it.passed
 	}
 	if t := it.task; t != nil && t.state != taskEnded {
 		return !it.ends && t.granted
@@ -52,6 +72,8 @@ func (b *tasks) append(l *lane, it *later) {
 	for _, before := range it.after { // those that are over wake nobody
 		before.wakes = append(before.wakes, it.lane)
 	}
+	b.number++
+	it.number = b.number
 	l.items = append(l.items, it)
 	b.active.Add(1)
 }
@@ -71,6 +93,9 @@ func (b *tasks) pump(d *Driver, k laneKey) {
 		b.mu.Unlock()
 		it.do(stopped)
 		b.mu.Lock()
+		if !it.ready() { // see holdBack
+			continue
+		}
 		l.items[0] = nil
 		l.items = l.items[1:]
 		b.active.Add(-1)
@@ -86,9 +111,19 @@ func (b *tasks) pump(d *Driver, k laneKey) {
 	}
 }
 
+// holdBack has what is queued behind t wait in the library until t has ended: the stream does not wait for it. t is the first of its lane.
+func (b *tasks) holdBack(t *Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.lanes[t.lane]; l != nil && len(l.items) > 0 && l.items[0].task == t {
+		l.items[0].ends = true
+	}
+}
+
 // forget lets go of all that was needed to do it: an event, or the items behind it, may have it for long. mu is held.
 func (it *later) forget() {
 	it.stream, it.after, it.task, it.call, it.refused, it.then, it.uses, it.wakes = nil, nil, nil, nil, nil, nil, nil, nil
+	it.tasks = nil
 }
 
 // tidy takes a lane off if there is no more to say of it. mu is held.
@@ -100,7 +135,7 @@ func (b *tasks) tidy(k laneKey, l *lane) {
 
 // do does what it stands for. stopped is why it must not.
 func (it *later) do(stopped error) {
-	if it.ends {
+	if it.ends || it.turn != nil {
 		return
 	}
 	if it.task != nil {
@@ -117,7 +152,7 @@ func (it *later) do(stopped error) {
 	} else if it.span.begins(it.stream); true {
 		r := it.call()
 		err = c.resultf(it.op, r, "the driver refused what waited behind a task")
-		if err != nil && it.refused == nil && c.lost() == driver.Success {
+		if err != nil && !c.drv.tasks.tell(it, err) && it.refused == nil && c.lost() == driver.Success {
 			c.drv.logError("cuda: the driver refused a call that waited behind a task", "op", it.op, "err", err)
 		}
 	}
@@ -125,6 +160,22 @@ func (it *later) do(stopped error) {
 	if err != nil && it.refused != nil {
 		it.refused(err)
 	}
+}
+
+// tell notes the error of it, if whoever queued it is there to tell.
+func (b *tasks) tell(it *later, err error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	it.err = err
+	return it.direct
+}
+
+// told is what tell noted, once: nobody is there afterwards.
+func (b *tasks) told(it *later) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	it.direct = false
+	return it.err
 }
 
 func (it *later) release() {
@@ -142,15 +193,24 @@ func (s *Stream) waitsTurn() bool {
 	return s.raw != driver.StreamPerThread && s.ctx.drv.tasks.waiting(s)
 }
 
-// later queues a call, with its span, behind what waits in the library for s. The caller holds s and uses.
+// later queues a call, with its span, behind what waits in the library for s. The caller holds s and uses. The error is the driver's, if
+// the call has been made by then.
 func (s *Stream) later(op string, sp opSpan, call func() driver.Result, uses ...*resource) error {
-	s.addLater(&later{op: op, span: sp, call: call, uses: uses})
-	sp.queued(nil)
-	return nil
+	it := &later{op: op, span: sp, call: call, uses: uses, direct: true}
+	s.addLater(it, nil)
+	err := s.ctx.drv.tasks.told(it)
+	sp.queued(err)
+	return err
 }
 
-// addLater is later for an item.
-func (s *Stream) addLater(it *later) {
+// addLater is later for an item. What comes behind it is behind the tasks of join too.
+func (s *Stream) addLater(it *later, join []*Task) {
+	s.putLater(it, join)
+	s.ctx.drv.tasks.pump(s.ctx.drv, it.lane) // it may be its turn by now
+}
+
+// putLater is addLater that does nothing yet; the lane's pump must follow. It returns what the item is behind.
+func (s *Stream) putLater(it *later, join []*Task) (behind []*Task) {
 	it.lane, it.stream = s.lane(), s
 	for _, r := range it.uses {
 		r.retain()
@@ -158,9 +218,17 @@ func (s *Stream) addLater(it *later) {
 	s.extend()
 	b, blocking := &s.ctx.drv.tasks, s.blockingLane()
 	b.mu.Lock()
-	b.append(b.at(it.lane, blocking), it)
-	b.mu.Unlock()
-	b.pump(s.ctx.drv, it.lane) // it may be its turn by now
+	defer b.mu.Unlock()
+	l := b.at(it.lane, blocking)
+	b.link(it.lane, l)
+	l.join(join)
+	b.append(l, it)
+	return slices.Collect(maps.Keys(l.behind))
+}
+
+// ordersLater reports whether what orders s with other streams has to be queued in its turn: tasks are about.
+func (s *Stream) ordersLater() bool {
+	return s.ctx.drv.tasks.active.Load() > 0 && s.raw != driver.StreamPerThread
 }
 
 // extend has a call on s go on beyond the one that the caller is in; end must follow once more.
@@ -205,23 +273,6 @@ func (e *Event) pendingRecord() *later {
 	if it := e.pending.Load(); it != nil && !it.isOver() {
 		return it
 	}
-	return nil
-}
-
-// awaitRecord waits while e's latest record waits in the library: for who cannot queue behind that what needs it.
-func (e *Event) awaitRecord(op string) error {
-	it := e.pendingRecord()
-	if it == nil {
-		return nil
-	}
-	d, behind := e.ctx.drv, e.isBehind()
-	end, err := d.tasks.mayWait(op, "an event", d.tasks.stoppers(behind), behind)
-	if err != nil {
-		return err
-	}
-	defer end()
-	defer d.dog.waiters.add(op+" for its turn", 0, forTurn).Store(nil)
-	<-it.done
 	return nil
 }
 

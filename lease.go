@@ -16,9 +16,10 @@ type lease struct {
 	start  uint32       // pair.next when the lease began
 	behind driver.Event // recorded behind the latest copy's work
 
-	used    bool // behind has been recorded
-	queues  bool // a call queues a copy
-	spoiled bool // the driver refused a part of a copy: work that nobody can wait for may still use the slots, so nobody else may
+	used    bool    // behind has been recorded
+	tasks   []*Task // that it is behind; of the call that queues
+	queues  bool    // a call queues a copy
+	spoiled bool    // the driver refused a part of a copy: work that nobody can wait for may still use the slots, so nobody else may
 
 	told uint32 // what the device's word comes to by what is queued; of the call that queues
 

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
@@ -12,7 +13,8 @@ import (
 type mark struct {
 	ctx  *Context
 	raw  driver.Event
-	rec  *later // that records it; nil: it has been recorded
+	rec  *later      // that records it; nil: it has been recorded
+	made atomic.Bool // by rec: else raw stands for a record of somebody else's
 	refs atomic.Int32
 }
 
@@ -21,9 +23,14 @@ func (c *Context) newMark(op string) (*mark, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.markBy(raw), nil
+}
+
+// markBy is newMark with an event of the pool, which it gives back.
+func (c *Context) markBy(raw driver.Event) *mark {
 	m := &mark{ctx: c, raw: raw}
 	m.refs.Store(1)
-	return m, nil
+	return m
 }
 
 // acquire takes a reference, unless there is none left.
@@ -50,10 +57,39 @@ func (m *mark) release() {
 type marks struct {
 	recording sync.Mutex // held across the driver's call, so that the latest record is the driver's latest too
 	latest    atomic.Pointer[mark]
+
+	// Of the latest record that the driver has made in the Event; guarded by recording.
+	madeAs     *mark // nil if it is not marked
+	madeBehind []*Task
 }
 
 // set makes m, which may be nil, the latest record.
 func (l *marks) set(m *mark) { l.latest.Swap(m).release() }
+
+// made notes that the driver has made a record in the Event, with its mark, which may be nil. The caller holds recording.
+func (l *marks) made(m *mark, behind []*Task) {
+	if m != nil {
+		m.refs.Add(1)
+	}
+	l.madeAs.release()
+	l.madeAs, l.madeBehind = m, behind
+}
+
+// takeBack makes the latest record that the driver has made the latest one. The caller holds recording.
+func (l *marks) takeBack() {
+	if l.madeAs != nil {
+		l.madeAs.refs.Add(1)
+	}
+	l.set(l.madeAs)
+}
+
+// drop lets go of all marks.
+func (l *marks) drop() {
+	l.recording.Lock()
+	defer l.recording.Unlock()
+	l.made(nil, nil)
+	l.set(nil)
+}
 
 // get is the latest record, if it is marked; release must follow.
 func (l *marks) get() *mark {
@@ -73,12 +109,15 @@ func (s *Stream) recordNow(op string, sp opSpan, e *Event) error {
 		if m, err = s.ctx.newMark(op); err != nil {
 			return err
 		}
-		e.marks.recording.Lock()
-		defer e.marks.recording.Unlock()
 	}
-	r := s.driver().EventRecord(s.ctx.raw, e.raw, s.raw)
-	if r == driver.Success && m != nil {
+	e.marks.recording.Lock()
+	defer e.marks.recording.Unlock()
+	r := driver.Success
+	if m != nil {
 		r = s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
+	}
+	if r == driver.Success {
+		r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw)
 	}
 	if r != driver.Success {
 		m.release()
@@ -86,19 +125,23 @@ func (s *Stream) recordNow(op string, sp opSpan, e *Event) error {
 	}
 	e.pending.Store(nil)
 	e.marks.set(m)
-	e.noteRecord(s, sp)
+	behind := s.ctx.drv.tasks.behindStream(s)
+	e.marks.made(m, behind)
+	e.noteRecord(s, sp, behind)
 	return nil
 }
 
-// waitNow has s wait for e. While tasks are about, e is not recorded anew meanwhile: what s is noted to be behind is what it waits for.
-// That is noted first, for a task that waits for s at the same time.
-func (s *Stream) waitNow(e *Event, flags uint32) driver.Result {
-	if s.ctx.drv.tasks.active.Load() > 0 {
-		e.marks.recording.Lock()
-		defer e.marks.recording.Unlock()
+// waitNow has s wait for e, unless that puts it behind tasks or is behind what waits in the library: then it reports false. e is not
+// recorded anew meanwhile.
+func (s *Stream) waitNow(sp opSpan, e *Event, flags uint32) (r driver.Result, queued bool) {
+	e.marks.recording.Lock()
+	defer e.marks.recording.Unlock()
+	b := &s.ctx.drv.tasks
+	if flags == 0 && e.captured.Load() == nil && s.capture() == nil && (b.waiting(s) || e.recordPending() || b.anyLeft(e.isBehind())) {
+		return 0, false
 	}
-	s.ctx.drv.tasks.joinNow(s, e.isBehind())
-	return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags)
+	sp.begins(s)
+	return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, e.raw, flags), true
 }
 
 // recordLater is the recording of e behind what waits in the library for s.
@@ -109,42 +152,45 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 		return err
 	}
 	m.refs.Add(1)
-	before, made := e.recorded.Load(), false
+	before := e.recorded.Load()
+	var behind []*Task
 	call := func() driver.Result {
 		r := s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
 		e.marks.recording.Lock()
 		defer e.marks.recording.Unlock()
 		if r == driver.Success && e.marks.latest.Load() == m {
-			r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw)
+			if r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw); r == driver.Success {
+				e.marks.made(m, behind)
+			}
 		}
-		made = r == driver.Success
+		m.made.Store(r == driver.Success)
 		return r
 	}
-	it := &later{op: op, span: sp, uses: []*resource{e.res}, call: call, then: func() {
-		if !made {
-			e.unrecord(m, before)
-		}
+	it := &later{op: op, span: sp, uses: []*resource{e.res}, call: call, done: make(chan struct{}), direct: true, then: func() {
+		e.unrecord(m, before)
 		m.release()
 	}}
-	it.done = make(chan struct{})
 	m.rec = it
 	e.captured.Store(nil)
 	e.marks.recording.Lock()
-	e.noteRecord(s, sp)
+	behind = s.putLater(it, nil)
+	e.noteRecord(s, sp, behind)
 	e.pending.Store(it)
 	e.marks.set(m)
 	e.marks.recording.Unlock()
-	s.addLater(it)
-	sp.queued(nil)
-	return nil
+	s.ctx.drv.tasks.pump(s.ctx.drv, it.lane)
+	err = s.ctx.drv.tasks.told(it)
+	sp.queued(err)
+	return err
 }
 
-// unrecord takes back what recordLater has noted: m was not recorded, and the driver's event is as it was. before is what recorded was.
+// unrecord takes back what recordLater has noted if m was not recorded: the driver's event is as it was. before is what recorded was.
 func (e *Event) unrecord(m *mark, before bool) {
 	e.marks.recording.Lock()
 	defer e.marks.recording.Unlock()
-	if e.marks.latest.Load() == m {
-		e.marks.set(nil)
+	if !m.made.Load() && e.marks.latest.Load() == m {
+		e.marks.takeBack()
+		e.setBehind(e.marks.madeBehind)
 		e.recorded.Store(before)
 	}
 }
@@ -159,31 +205,138 @@ func (e *Event) complete() (done bool) {
 	return done
 }
 
-// waitLater is a wait for e behind what waits in the library: for s, or for the stream that e is to be recorded in.
-func (s *Stream) waitLater(op string, sp opSpan, e *Event) (err error) {
-	defer func() { sp.queued(err) }()
+// waitLater is a wait for e in its turn: behind what waits in the library for s, or for the stream that e is to be recorded in.
+func (s *Stream) waitLater(op string, sp opSpan, e *Event) error {
 	e.marks.recording.Lock()
-	m := e.marks.get()
-	s.join(e) // what m is behind
+	m, err := e.marked(op, s.ctx)
+	behind := e.isBehind()
 	e.marks.recording.Unlock()
-	if m == nil {
-		if !e.complete() {
-			m, err = s.ctx.markOf(op, e)
-		}
-		if m == nil { // there is nothing left to wait for
-			sp.begins(s)
-			sp.ends(s, err)
-			return err
-		}
+	if m == nil { // there is nothing left to wait for
+		sp.begins(s)
+		sp.ends(s, err)
+		return err
 	}
-	it := &later{op: op, span: sp, then: m.release, call: func() driver.Result {
-		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, m.raw, 0)
-	}}
+	return s.waitMark(op, sp, m, behind)
+}
+
+// marked is the mark of e's latest record, made by way of c if there is none yet. It is nil if nothing is left to wait for. The caller
+// holds e.marks.recording.
+func (e *Event) marked(op string, c *Context) (m *mark, err error) {
+	if m = e.marks.get(); m == nil && e.captured.Load() == nil && !e.complete() {
+		m, err = c.markOf(op, e)
+	}
+	return m, err
+}
+
+// waitMark has s wait for m, whose reference it takes, in its turn. The record is behind the tasks of behind.
+func (s *Stream) waitMark(op string, sp opSpan, m *mark, behind []*Task) error {
+	var after []*later
 	if m.rec != nil {
-		it.after = []*later{m.rec}
+		after = []*later{m.rec}
 	}
-	s.addLater(it)
-	return nil
+	call := func() driver.Result {
+		if !m.isMade() {
+			return driver.Success
+		}
+		return s.driver().StreamWaitEvent(s.ctx.raw, s.raw, m.raw, 0)
+	}
+	if s.raw == driver.StreamPerThread { // what is queued there cannot be queued by another thread
+		return s.waitMarkInTurn(op, sp, m, after, behind, call)
+	}
+	it := &later{op: op, span: sp, after: after, then: m.release, call: call, direct: true}
+	s.addLater(it, behind)
+	err := s.ctx.drv.tasks.told(it)
+	sp.queued(err)
+	return err
+}
+
+// waitMarkInTurn is waitMark that waits for its turn.
+func (s *Stream) waitMarkInTurn(op string, sp opSpan, m *mark, after []*later, behind []*Task, call func() driver.Result) error {
+	defer m.release()
+	t, err := s.takeTurn(op, context.Background(), turnFor{
+		place: func(it *later) { it.after = after }, note: func(l *lane, _ *later) { l.join(behind) },
+	})
+	if err != nil {
+		sp.queued(err)
+		return err
+	}
+	defer t.end()
+	sp.begins(s)
+	err = s.ctx.result(op, call())
+	sp.ends(s, err)
+	return err
+}
+
+// recordWait is a wait for an event's latest record.
+type recordWait struct {
+	m      *mark  // of the record; nil: the event itself is waited for
+	over   bool   // there is nothing to wait for
+	it     *later // that makes the record; nil: it is made
+	waited func() // to be called after the wait
+}
+
+func (w *recordWait) end() {
+	w.m.release()
+	w.waited()
+}
+
+// awaitRecord waits while e's latest record waits in the library. In a task it first makes sure that the caller may wait for e: then it is
+// that record that may be waited for, and not one that others make meanwhile. end must follow if it returns nil.
+func (e *Event) awaitRecord(op string, ctx context.Context) (*recordWait, error) {
+	inTask := e.ctx.drv.tasks.current() != nil
+	for {
+		w, err := e.mayAwait(op, inTask)
+		if err != nil || w.it == nil {
+			return w, err
+		}
+		select {
+		case <-w.it.done:
+		case <-ctx.Done():
+			w.end()
+			return nil, endedError(op, ctx, "")
+		}
+		if w.m == nil || w.m.isMade() {
+			return w, nil
+		}
+		w.end() // it was refused: the event is as it was
+	}
+}
+
+// mayAwait is the first part of awaitRecord.
+func (e *Event) mayAwait(op string, inTask bool) (w *recordWait, err error) {
+	e.marks.recording.Lock()
+	defer e.marks.recording.Unlock()
+	w = &recordWait{it: e.pendingRecord(), waited: noWait}
+	if !inTask {
+		return w, nil
+	}
+	if w.m, err = e.marked(op, e.ctx); err != nil {
+		return nil, err
+	}
+	if w.m == nil {
+		w.over = e.captured.Load() == nil
+		return w, nil
+	}
+	wait := &taskWait{op: op, what: "an event", tasks: e.isBehind()}
+	if w.it != nil {
+		wait.items = []*later{w.it}
+	}
+	if w.waited, err = e.ctx.drv.tasks.mayWait(wait); err != nil {
+		w.m.release()
+		return nil, err
+	}
+	return w, nil
+}
+
+// isMade reports whether m has been recorded. What should have done it is over.
+func (m *mark) isMade() bool { return m.rec == nil || m.made.Load() }
+
+// rawOf is the driver's event to wait for: m's, or e's own if m is nil.
+func (e *Event) rawOf(m *mark) driver.Event {
+	if m == nil {
+		return e.raw
+	}
+	return m.raw
 }
 
 // markOf marks e's latest record afterwards, by way of a stream that waits for it. The record is of a time without tasks, so that stream

@@ -40,7 +40,7 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 	r = st.queue(s, l, job, move)
 	if r == driver.Success {
 		r = s.driver().EventRecord(s.ctx.raw, l.behind, s.raw)
-		l.used = true
+		l.used, l.tasks = true, s.ctx.drv.tasks.behindStream(s)
 	}
 	err := s.ctx.result(op, r)
 	st.queued(l, err != nil)
@@ -108,6 +108,7 @@ func (st *staging) keeper() *resource {
 // on an H200).
 func (st *staging) queue(s *Stream, l *lease, job *stagedCopy, move deviceSide) (r driver.Result) {
 	if l.used { // behind the lease's other copies, should they be another stream's
+		s.ctx.drv.tasks.join(s, l.tasks)
 		if r := s.driver().StreamWaitEvent(s.ctx.raw, s.raw, l.behind, 0); r != driver.Success {
 			return r
 		}

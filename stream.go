@@ -267,17 +267,23 @@ func (s *Stream) Query() (done bool, err error) {
 func (s *Stream) Sync() error {
 	site := native.CallerPC()
 	const op = "Stream.Sync"
-	if err := s.begin(op); err != nil {
+	if err := s.beginNow(op, "the stream"); err != nil {
 		return s.waitsInside(op, err)
 	}
 	defer s.end()
 	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
-	sp := s.syncSpan(op)
 	if s.ctx.drv.tasks.current() != nil && s.refuseCapturing(op) == nil {
+		sp := s.syncSpan(op)
 		err := s.syncInTask(op)
 		sp.over(err)
 		return err
 	}
+	if b := &s.ctx.drv.tasks; b.active.Load() > 0 {
+		if err := b.queueTurn(op, s, context.Background()); err != nil {
+			return err
+		}
+	}
+	sp := s.syncSpan(op)
 	s.helpCopies()
 	r := s.driver().StreamSynchronize(s.ctx.raw, s.raw)
 	s.ctx.drv.observe()
@@ -289,7 +295,7 @@ func (s *Stream) Sync() error {
 // syncInTask waits for an event, and not for s: what others queue on s after the task has been found to be free to wait is not waited
 // for.
 func (s *Stream) syncInTask(op string) error {
-	raw, waited, err := s.mayWaitBehind(op)
+	raw, waited, err := s.recordInTurn(op, context.Background())
 	if err != nil {
 		return err
 	}
@@ -301,16 +307,32 @@ func (s *Stream) syncInTask(op string) error {
 	return s.ctx.result(op, r)
 }
 
-// mayWaitBehind is behind for a call that waits for the event, which first makes sure that it may. waited must be called after the wait.
-func (s *Stream) mayWaitBehind(op string) (raw driver.Event, waited func(), err error) {
-	if raw, err = s.behind(op); err != nil {
+// recordInTurn is behind for a call that waits for the event, when it is its turn. In a task it first makes sure that it may wait. waited
+// must be called after the wait.
+func (s *Stream) recordInTurn(op string, ctx context.Context) (raw driver.Event, waited func(), err error) {
+	b := &s.ctx.drv.tasks
+	if b.active.Load() == 0 {
+		raw, err = s.behind(op)
+		return raw, noWait, err
+	}
+	if b.current() == nil {
+		if err := b.queueTurn(op, s, ctx); err != nil {
+			return 0, nil, err
+		}
+		raw, err = s.behind(op)
+		return raw, noWait, err
+	}
+	t, err := s.takeTurn(op, ctx, turnFor{waits: true})
+	if err != nil {
 		return 0, nil, err
 	}
-	if waited, err = s.mayWait(op); err != nil {
-		s.ctx.events.put(raw)
+	raw, err = s.behind(op)
+	t.pass()
+	if err != nil {
+		t.end()
 		return 0, nil, err
 	}
-	return raw, waited, nil
+	return raw, t.end, nil
 }
 
 // Wait waits until all work queued on s so far is done or ctx ends, whichever is first; if ctx ends, it returns an error that
@@ -331,13 +353,8 @@ func (s *Stream) Wait(ctx context.Context) error {
 	if err := s.refuseCapturing(op); err != nil {
 		return err
 	}
-	if b := &s.ctx.drv.tasks; b.active.Load() > 0 {
-		if err := b.queueTurn(op, s, ctx); err != nil {
-			return err
-		}
-	}
 	defer s.ctx.drv.dog.waiters.add(op, site, uintptr(s.lane().raw)).Store(nil)
-	raw, waited, err := s.mayWaitBehind(op)
+	raw, waited, err := s.recordInTurn(op, ctx)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,8 +27,9 @@ type Task struct {
 	hold   hold // of its stream
 	traced spanRef
 
-	turn chan struct{} // closed when it gets that; nil: it is submitted then
-	held heldRound     // what holds the stream, once submitted
+	turn     chan struct{} // closed when it gets that; nil: it is submitted then
+	entering sync.Mutex    // held while it is submitted: its function does not begin before
+	held     heldRound     // what holds the stream, once submitted
 
 	done chan struct{}
 	err  error // valid once done is closed
@@ -35,10 +37,10 @@ type Task struct {
 	// What follows is guarded by tasks.mu.
 	state     taskState
 	granted   bool      // there is room for its hold
-	queued    bool      // in its stream, so that more can be queued behind it
 	direct    bool      // Go has not returned: it tells of a refusal
 	refused   error     // why the driver did not take it, for Go
-	after     []*Task   // tasks that come before it in stream order
+	after     []*Task   // tasks that come before it in stream order; those that have not ended, once it has without having run
+	item      *later    // its place in the library; nil: it is a graph's, or has ended
 	wait      *taskWait // what its goroutine waits for now
 	goroutine uintptr
 	began     time.Time
@@ -111,17 +113,18 @@ func Go(on *Stream, fn func(ctx context.Context) error, opts ...HostOption) (*Ta
 // queue is the rest of Go.
 func (t *Task) queue(op string) error {
 	on := t.stream
-	if err := t.drv.tasks.add(op, t); err != nil {
+	granted, err := t.drv.tasks.add(op, t)
+	if err != nil {
 		on.end()
 		return err
 	}
-	if on.ctx.drv.held.begin(&t.hold) {
-		t.drv.tasks.grant(t)
-	} else if t.turn != nil { // only this thread can submit it
+	switch {
+	case granted:
+	case t.turn != nil: // only this thread can submit it
 		if err := t.awaitTurn(op); err != nil {
 			return err
 		}
-	} else {
+	default:
 		t.drv.drv.WatchContext(on.ctx.raw)
 	}
 	t.drv.tasks.pump(t.drv, t.lane)
@@ -222,7 +225,7 @@ func (t *Task) Wait(ctx context.Context) error {
 	if t.drv.inHostFunction() {
 		return failf(op, ErrNotPermitted, "called inside a host function, which the driver runs one at a time; wait in a goroutine")
 	}
-	end, err := t.drv.tasks.mayWait(op, "", []*Task{t}, nil)
+	end, err := t.drv.tasks.mayWait(&taskWait{op: op, tasks: []*Task{t}})
 	if err != nil {
 		return err
 	}
@@ -271,12 +274,18 @@ func (t *Task) submit(op string) error {
 	if c.emulatesSpin(t.opts) {
 		return c.spinHold(op, t.stream, held, t.waiting())
 	}
-	if err := c.launchHost(op, t.stream.raw, t.waiting()); err != nil {
+	t.entering.Lock()
+	defer t.entering.Unlock()
+	h, err := c.launchHandle(op, t.stream.raw, t.waiting())
+	if err != nil {
 		return err
 	}
 	if r := held.hold(c, t.stream.raw); r != driver.Success {
-		c.result(op, r)
-		<-t.done // it has begun or will, and the stream does not wait for it: so this call does
+		err := c.resultf(op, r, "the driver refused to hold the stream; the task will not run")
+		if _, mine := t.drv.funcs.Take(h); mine {
+			return err
+		}
+		t.drv.tasks.holdBack(t) // its stream has come to it
 	}
 	return nil
 }
@@ -294,7 +303,6 @@ func (t *Task) takeTurn(stopped error) {
 	if err := t.submit("Go"); err != nil && !b.refuse(t, err) {
 		t.end(t.neverRan(err))
 	}
-	b.queued(t)
 }
 
 // takes reports whether t is to be submitted: it has not been ended meanwhile.
@@ -324,7 +332,7 @@ func (b *tasks) taken(t *Task) error {
 
 // awaitTurn waits until there is room for t's hold. Where that would be for ever it takes t back.
 func (t *Task) awaitTurn(op string) error {
-	end, err := t.drv.tasks.mayWait(op, "", nil, []*Task{t})
+	end, err := t.drv.tasks.mayWait(&taskWait{op: op, room: t})
 	if err == nil {
 		defer end()
 	} else if t.drv.held.leave(&t.hold) {
@@ -367,7 +375,10 @@ func (t *Task) run() {
 	var err error
 	defer func() { t.end(err) }() // also when fn ends its goroutine
 	t.drv.funcs.Observe()
-	if err = t.drv.tasks.begin(t); err != nil {
+	t.entering.Lock()
+	err = t.drv.tasks.begin(t)
+	t.entering.Unlock()
+	if err != nil {
 		return
 	}
 	defer t.drv.tasks.leave(t)

@@ -1,8 +1,6 @@
 package cuda
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -24,6 +22,7 @@ type tasks struct {
 	mu          sync.Mutex // guards what follows; never held across a driver call
 	list        []*Task    // in the order of their Go calls
 	lanes       map[laneKey]*lane
+	number      uint64 // of the latest item of any lane
 	byGoroutine map[uintptr]*Task
 	inGraphs    map[*Task]struct{} // runs of graphs' tasks: of launches that have been queued, and those in progress
 }
@@ -80,25 +79,27 @@ func (s *Stream) blockingLane() bool {
 	return known == yes
 }
 
-// add notes a new task.
-func (b *tasks) add(op string, t *Task) error {
+// add notes a new task, and takes room to hold its stream if there is any: whoever waits for that does so in the order of list.
+func (b *tasks) add(op string, t *Task) (granted bool, err error) {
 	blocking := t.stream.blockingLane()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.at(t.lane, blocking)
 	if l.stopped != nil {
-		return stoppedError(op, l.stopped)
+		return false, stoppedError(op, l.stopped)
 	}
 	b.link(t.lane, l)
 	t.after = slices.Collect(maps.Keys(l.behind))
 	l.behind = map[*Task]struct{}{t: {}} // and so behind those of t.after
-	b.append(l, &later{lane: t.lane, stream: t.stream, task: t})
+	t.item = &later{lane: t.lane, stream: t.stream, task: t}
+	b.append(l, t.item)
 	if t.opts.stop {
 		b.append(l, &later{lane: t.lane, stream: t.stream, task: t, ends: true})
 	}
 	b.list = append(b.list, t)
 	b.active.Add(1)
-	return nil
+	t.granted = t.drv.held.begin(&t.hold)
+	return t.granted, nil
 }
 
 // link has the latest work of a lane be behind what the legacy stream's rules put before it (CONTRACT ST-03). mu is held.
@@ -122,13 +123,6 @@ func (b *tasks) submitted(t *Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t.state = taskSubmitted
-}
-
-// queued notes that t is in its stream: what comes behind it may be queued.
-func (b *tasks) queued(t *Task) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	t.queued = true
 }
 
 // grant notes that there is room for t's hold.
@@ -173,20 +167,26 @@ func (b *tasks) end(t *Task, err error) {
 	b.active.Add(-1)
 }
 
-// unlink has nothing be behind t any more, which has ended. mu is held.
+// unlink has nothing be behind t any more, which has ended. What was behind it is behind those before it, should it not have run: t keeps
+// those for whoever knows of t only. mu is held.
 func (b *tasks) unlink(t *Task) {
+	t.after, t.item = alive(t.after), nil
 	for k, l := range b.lanes {
 		l.withoutTask(t)
 		b.tidy(k, l)
 	}
-	if left := slices.DeleteFunc(t.after, func(before *Task) bool { return before.state == taskEnded }); len(left) > 0 { // it has not run
-		for _, other := range b.everybody() {
-			if slices.Contains(other.after, t) {
-				other.after = slices.Concat(other.after, left)
-			}
+}
+
+// alive are the tasks of list that have not ended, and those that ones which never ran were behind. tasks.mu is held.
+func alive(list []*Task) (left []*Task) {
+	for _, t := range list {
+		if t.state != taskEnded {
+			left = append(left, t)
+		} else {
+			left = append(left, alive(t.after)...)
 		}
 	}
-	t.after = nil // who has t has not all tasks that there ever were before it
+	return left
 }
 
 func withoutTask(list []*Task, t *Task) []*Task {
@@ -199,10 +199,13 @@ func (l *lane) withoutTask(t *Task) {
 		return
 	}
 	delete(l.behind, t)
-	for _, before := range t.after {
-		if before.state != taskEnded {
-			l.behind[before] = struct{}{}
-		}
+	l.join(t.after)
+}
+
+// join has what comes later be behind those of list that have not ended. tasks.mu is held.
+func (l *lane) join(list []*Task) {
+	for _, t := range alive(list) {
+		l.behind[t] = struct{}{}
 	}
 }
 
@@ -287,65 +290,6 @@ func (b *tasks) stoppedAt(fn hostfn.Func) error {
 	return nil
 }
 
-// queueTurn is called before something is queued on s that cannot be made later: it waits for what waits in the library for s now,
-// and refuses a stream that is stopped. For what others queue meanwhile it does not wait: that may be behind the caller.
-func (b *tasks) queueTurn(op string, s *Stream, ctx context.Context) error {
-	if err := b.enter(op, s); err != nil {
-		return err
-	}
-	items, ended, queued := b.itemsBefore(s)
-	if len(items) == 0 {
-		return nil
-	}
-	end, err := b.mayWait(op, fmt.Sprintf("stream %#x", uintptr(s.raw)), ended, queued)
-	if err != nil {
-		return err
-	}
-	defer end()
-	defer s.ctx.drv.dog.waiters.add(op+" for its turn", 0, forTurn).Store(nil)
-	sp := s.syncSpan(op + " for its turn")
-	defer func() { sp.over(err) }()
-	for _, it := range items {
-		select {
-		case <-it.done:
-		case <-ctx.Done():
-			err = endedError(op, ctx, "")
-			return err
-		}
-	}
-	return b.enter(op, s)
-}
-
-// enter refuses a stream that is stopped, and has its latest work be behind what the legacy stream's rules want.
-func (b *tasks) enter(op string, s *Stream) error {
-	k, blocking := s.lane(), s.blockingLane()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l := b.lanes[k]; l != nil && l.stopped != nil {
-		return stoppedError(op, l.stopped)
-	}
-	if blocking && len(b.lanes) > 0 {
-		b.link(k, b.at(k, true))
-	}
-	return nil
-}
-
-// itemsBefore are the last items of the lanes that s has to wait for, and the tasks that must have ended and must be queued before
-// those are over.
-func (b *tasks) itemsBefore(s *Stream) (items []*later, ended, queued []*Task) {
-	k, blocking := s.lane(), s.blockingLane()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for other, o := range b.lanes {
-		if last := len(o.items) - 1; last >= 0 && (other == k || k.orders(other, blocking && o.blocking)) {
-			items = append(items, o.items[last])
-			ended = append(ended, b.stoppersOf(slices.Collect(maps.Keys(o.behind)))...)
-			queued = append(queued, b.notQueued(other)...)
-		}
-	}
-	return items, ended, queued
-}
-
 // busyFor is a lane where something waits in the library that is before new work of lane k, if there is one. mu is held.
 func (b *tasks) busyFor(k laneKey, blocking bool) (laneKey, *lane) {
 	for other, o := range b.lanes {
@@ -356,43 +300,14 @@ func (b *tasks) busyFor(k laneKey, blocking bool) (laneKey, *lane) {
 	return laneKey{}, nil
 }
 
-// notQueued are the tasks that have yet to be queued before a lane's latest work is. mu is held.
-func (b *tasks) notQueued(k laneKey) []*Task {
-	var list []*Task
-	if l := b.lanes[k]; l != nil {
-		for t := range l.behind {
-			if !t.queued {
-				list = append(list, t)
-			}
-		}
+// anyLeft reports whether one of list has not ended, or what it was behind if it never ran.
+func (b *tasks) anyLeft(list []*Task) bool {
+	if len(list) == 0 || b.active.Load() == 0 {
+		return false
 	}
-	return list
-}
-
-// stoppers are the tasks that must have ended before what is behind list is queued: those that may stop their streams, of list and of
-// what is before that.
-func (b *tasks) stoppers(list []*Task) []*Task {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.stoppersOf(list)
-}
-
-// stoppersOf is stoppers with mu held.
-func (b *tasks) stoppersOf(list []*Task) (found []*Task) {
-	seen := map[*Task]bool{}
-	for todo := slices.Clone(list); len(todo) > 0; {
-		t := todo[0]
-		todo = todo[1:]
-		if seen[t] || t.state == taskEnded {
-			continue
-		}
-		seen[t] = true
-		todo = append(todo, t.after...)
-		if t.opts.stop {
-			found = append(found, t)
-		}
-	}
-	return found
+	return len(alive(list)) > 0
 }
 
 // behindStream are the tasks that the work of s is behind.
@@ -415,39 +330,19 @@ func (b *tasks) behindStream(s *Stream) []*Task {
 	return slices.Collect(maps.Keys(set))
 }
 
-// joinStream has later work of s be behind those of list that have not ended.
-func (b *tasks) joinStream(s *Stream, list []*Task) {
+// join has later work of s be behind those of list that have not ended. It is for what is queued outside of its turn, and so a task that
+// another goroutine queues on s at the same moment may not be known to be behind them.
+func (b *tasks) join(s *Stream, list []*Task) {
 	if len(list) == 0 || b.active.Load() == 0 {
 		return
 	}
 	k, blocking := s.lane(), s.blockingLane()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, t := range list {
-		if t.state != taskEnded {
-			b.at(k, blocking).behind[t] = struct{}{}
-		}
+	if len(alive(list)) > 0 {
+		b.at(k, blocking).join(list)
 	}
 }
-
-// joinNow is joinStream for work that is queued now. A task that another goroutine is about to queue may come behind it.
-func (b *tasks) joinNow(s *Stream, list []*Task) {
-	b.joinStream(s, list)
-	if len(list) == 0 || b.active.Load() == 0 {
-		return
-	}
-	k, blocking := s.lane(), s.blockingLane()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, t := range b.list {
-		if o := b.lanes[t.lane]; !t.queued && o != nil && !slices.Contains(list, t) && (t.lane == k || k.orders(t.lane, blocking && o.blocking)) {
-			t.after = slices.Concat(t.after, list)
-		}
-	}
-}
-
-// join has later work of s be behind what e's latest record is behind.
-func (s *Stream) join(e *Event) { s.ctx.drv.tasks.joinStream(s, e.isBehind()) }
 
 // waiting reports whether anything waits in the library that is before new work of s.
 func (b *tasks) waiting(s *Stream) bool {
@@ -466,9 +361,8 @@ func (k laneKey) orders(other laneKey, blocking bool) bool {
 	return blocking && other.ctx == k.ctx && (k.raw == driver.StreamLegacy || other.raw == driver.StreamLegacy)
 }
 
-// setBehind notes what e, recorded in s just now, is behind.
-func (e *Event) setBehind(s *Stream) {
-	list := s.ctx.drv.tasks.behindStream(s)
+// setBehind notes what e's latest record is behind.
+func (e *Event) setBehind(list []*Task) {
 	if len(list) > 0 {
 		e.behind.Store(&list)
 	} else if e.behind.Load() != nil {
@@ -482,21 +376,4 @@ func (e *Event) isBehind() []*Task {
 		return *list
 	}
 	return nil
-}
-
-// mayWait is tasks.mayWait for a call that waits for the work of s.
-func (s *Stream) mayWait(op string) (end func(), err error) {
-	b := &s.ctx.drv.tasks
-	if b.running.Load() == 0 {
-		return noWait, nil
-	}
-	return b.mayWait(op, fmt.Sprintf("stream %#x", uintptr(s.raw)), b.behindStream(s), nil)
-}
-
-// mayWait is tasks.mayWait for a call that waits for e.
-func (e *Event) mayWait(op string) (end func(), err error) {
-	if e == nil || e.ctx.drv.tasks.running.Load() == 0 {
-		return noWait, nil
-	}
-	return e.ctx.drv.tasks.mayWait(op, "an event", e.isBehind(), nil)
 }

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -99,60 +98,8 @@ func (g *graphTask) over() {
 	d.held.endUncounted()
 }
 
-// expectTasks notes that a launch of x on s, which is about to be queued, runs the tasks of x's graph. Either graphTask.over or takeBack
-// must follow for each run.
-func (x *GraphExec) expectTasks(s *Stream) (runs []*Task) {
-	d := x.ctx.drv
-	if !d.tasks.ofGraphs.Load() {
-		return nil
-	}
-	k := s.lane()
-	for _, h := range x.state.hosts {
-		fn, _ := d.funcs.KeptFunc(h)
-		if o, _ := fn.More.(*hostOptions); o != nil && o.graph != nil {
-			runs = append(runs, o.graph.newRun(k))
-		}
-	}
-	if len(runs) > 0 {
-		for range runs {
-			d.held.beginUncounted()
-		}
-		d.tasks.expect(x.state, s, runs)
-	}
-	return runs
-}
-
-// takeBack is the end of runs of a launch that is not queued.
-func (x *GraphExec) takeBack(runs []*Task) {
-	d := x.ctx.drv
-	d.tasks.takeBack(x.state, runs)
-	for range runs {
-		d.held.endUncounted()
-	}
-}
-
-// expect has later work of s be behind the runs of a launch of x.
-func (b *tasks) expect(x *execState, s *Stream, runs []*Task) {
-	k, blocking := s.lane(), s.blockingLane()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := b.at(k, blocking)
-	b.link(k, l)
-	after := slices.Collect(maps.Keys(l.behind))
-	clear(l.behind)
-	for _, t := range runs {
-		t.after = slices.Clone(after)
-		l.behind[t] = struct{}{}
-		if t.graph.due == nil {
-			t.graph.due = map[*execState][]*Task{}
-		}
-		t.graph.due[x] = append(t.graph.due[x], t)
-		b.addInGraph(t)
-	}
-}
-
-// takeBack strikes off runs of x that are there still.
-func (b *tasks) takeBack(x *execState, runs []*Task) {
+// strikeRuns strikes off runs of x that are there still.
+func (b *tasks) strikeRuns(x *execState, runs []*Task) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, t := range runs {

@@ -63,9 +63,10 @@ func (s *Stream) behind(op string) (driver.Event, error) {
 
 // eventPool keeps events of a context for the library's own use. They are made without timing.
 type eventPool struct {
-	mu   sync.Mutex
-	free []driver.Event
-	made int
+	mu      sync.Mutex
+	free    []driver.Event
+	made    int
+	drained *Context // by which events that come back are destroyed, since the pool's own may be gone; nil: not drained
 }
 
 // get is take for a call of the library's.
@@ -94,17 +95,27 @@ func (p *eventPool) take(c *Context) (e driver.Event, r driver.Result) {
 	return e, r
 }
 
+// put gives e back. When the pool has been drained, e is destroyed: it has come with a notification after a green context's end.
 func (p *eventPool) put(e driver.Event) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.free = append(p.free, e)
+	by := p.drained
+	if by == nil {
+		p.free = append(p.free, e)
+	}
+	p.mu.Unlock()
+	if by != nil {
+		by.drv.drv.EventDestroy(by.raw, e)
+	}
 }
 
-// drain destroys the events, at shutdown.
+// drain destroys the events, those too that come back later, when c has come to its end.
 func (p *eventPool) drain(c *Context) {
 	p.mu.Lock()
 	free := p.free
-	p.free = nil
+	p.free, p.drained = nil, c
+	if c.green != nil {
+		p.drained = c.green.ctx
+	}
 	p.mu.Unlock()
 	for _, e := range free {
 		c.drv.drv.EventDestroy(c.raw, e)
