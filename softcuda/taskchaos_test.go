@@ -3,7 +3,6 @@ package softcuda_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -292,7 +291,7 @@ func (c *taskChaos) check(seed uint64, before int) {
 	for deadline := time.Now().Add(3 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<18)
-			c.Errorf("seed %d: %d goroutines, %d before\n%s", seed, runtime.NumGoroutine(), before, fmt.Sprintf("%s", buf[:runtime.Stack(buf, true)]))
+			c.Errorf("seed %d: %d goroutines, %d before\n%s", seed, runtime.NumGoroutine(), before, string(buf[:runtime.Stack(buf, true)]))
 			return
 		}
 	}
