@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -18,6 +19,7 @@ type lease struct {
 
 	used    bool    // behind has been recorded
 	tasks   []*Task // that it is behind; of the call that queues
+	waits   bool    // that call waits for its turn, which may be behind a task
 	queues  bool    // a call queues a copy
 	spoiled bool    // the driver refused a part of a copy: work that nobody can wait for may still use the slots, so nobody else may
 
@@ -59,8 +61,18 @@ func (st *staging) lease(s *Stream, n uintptr) (l *lease, r driver.Result) {
 				return nil, r
 			}
 		}
+		if st.ctx.drv.tasks.current() != nil && st.allWait() {
+			return nil, driver.ErrorOutOfMemory
+		}
 		<-changed
 	}
+}
+
+// allWait reports whether the calls that queue on all there are wait for their turn: a task must not wait for them.
+func (st *staging) allWait() bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return !slices.ContainsFunc(st.leases, func(l *lease) bool { return !l.waits && !l.spoiled })
 }
 
 func (st *staging) idle() bool {

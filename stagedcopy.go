@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"context"
 	"sync/atomic"
 	"unsafe"
 
@@ -33,6 +34,12 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 	if r != driver.Success {
 		return s.ctx.resultf(op, r, "no pinned memory to stage the copy in; see Direct, and PinnedPool for memory set aside")
 	}
+	shared, err := st.share(op, s, l)
+	if err != nil {
+		st.queued(l, false)
+		return err
+	}
+	defer shared()
 	job := st.begin(toHost, host, o)
 	if toHost && host.n == 1 {
 		s.driver().HostPrepare(host.ptr, host.width)
@@ -42,10 +49,31 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 		r = s.driver().EventRecord(s.ctx.raw, l.behind, s.raw)
 		l.used, l.tasks = true, s.ctx.drv.tasks.behindStream(s)
 	}
-	err := s.ctx.result(op, r)
+	err = s.ctx.result(op, r)
 	st.queued(l, err != nil)
 	st.finish(job, err)
 	return err
+}
+
+// share is called before a copy is queued on s that goes through l. If l's other copies, another stream's, are behind tasks, so is what is
+// queued on s from now on: for that it takes its turn. done must be called when the copy is queued.
+func (st *staging) share(op string, s *Stream, l *lease) (done func(), err error) {
+	if !l.used || l.of(s) || !s.ctx.drv.tasks.anyLeft(l.tasks) {
+		return noWait, nil
+	}
+	st.setWaits(l, true)
+	defer st.setWaits(l, false)
+	t, err := s.takeTurn(op, context.Background(), turnFor{note: func(at *lane, _ *later) { at.join(l.tasks) }})
+	if err != nil {
+		return nil, err
+	}
+	return t.end, nil
+}
+
+func (st *staging) setWaits(l *lease, waits bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	l.waits = waits
 }
 
 // begin counts a copy as in progress before anything of it is queued.
@@ -108,7 +136,6 @@ func (st *staging) keeper() *resource {
 // on an H200).
 func (st *staging) queue(s *Stream, l *lease, job *stagedCopy, move deviceSide) (r driver.Result) {
 	if l.used { // behind the lease's other copies, should they be another stream's
-		s.ctx.drv.tasks.join(s, l.tasks)
 		if r := s.driver().StreamWaitEvent(s.ctx.raw, s.raw, l.behind, 0); r != driver.Success {
 			return r
 		}

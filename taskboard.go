@@ -330,20 +330,6 @@ func (b *tasks) behindStream(s *Stream) []*Task {
 	return slices.Collect(maps.Keys(set))
 }
 
-// join has later work of s be behind those of list that have not ended. It is for what is queued outside of its turn, and so a task that
-// another goroutine queues on s at the same moment may not be known to be behind them.
-func (b *tasks) join(s *Stream, list []*Task) {
-	if len(list) == 0 || b.active.Load() == 0 {
-		return
-	}
-	k, blocking := s.lane(), s.blockingLane()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(alive(list)) > 0 {
-		b.at(k, blocking).join(list)
-	}
-}
-
 // waiting reports whether anything waits in the library that is before new work of s.
 func (b *tasks) waiting(s *Stream) bool {
 	if b.active.Load() == 0 {
