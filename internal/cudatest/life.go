@@ -32,7 +32,7 @@ var lifeCases = []Case{
 	{ID: "LI-02", Name: "exit while a function runs", Child: true, Run: exitWhileRunning},
 	{ID: "LI-03", Name: "100 cycles add no thread", Run: hundredCycles},
 	{ID: "LI-05", Name: "SIGINT arrives", Child: true, Run: interruptArrives},
-	{ID: "LI-05", Name: "goroutines are preempted", Run: goroutinesPreempted},
+	{ID: "LI-05", Name: "goroutines are preempted", Child: true, Run: goroutinesPreempted},
 	{ID: "LI-05", Name: "profiling works", Run: profilingWorks},
 }
 
