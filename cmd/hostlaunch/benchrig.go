@@ -117,7 +117,7 @@ func (r *benchRig) copyOf(c copied) measurement {
 	memory := map[string]string{"pinned": "pinned memory", "staged": "ordinary memory, staged", "direct": "ordinary memory by the driver"}[c.Way]
 	m := measurement{
 		name: fmt.Sprintf("%s%s-%d", name, c.Way, c.Bytes>>10), unit: "GB/s", copy: &c, measure: func() (float64, error) { return r.copy(c) },
-		title: fmt.Sprintf("%s %s %s", sizeName(c.Bytes), map[string]string{"down": "to", "up": "from"}[c.Direction], memory),
+		title: fmt.Sprintf("%s %s %s", rig.SizeName(c.Bytes), map[string]string{"down": "to", "up": "from"}[c.Direction], memory),
 	}
 	switch c.Way {
 	case "pinned":
@@ -146,16 +146,6 @@ func names(list []measurement) string {
 		add(&sizes, size)
 	}
 	return fmt.Sprintf("%s, where N, the size in KiB, is %s", strings.Join(all, ", "), strings.Join(sizes, ", "))
-}
-
-func sizeName(n int) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%d GiB", n>>30)
-	case n >= 1<<20:
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%d KiB", n>>10)
 }
 
 // copy is the rate of copies that are waited for one by one.

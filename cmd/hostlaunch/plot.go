@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/hostlaunch/cuda/internal/bench/rig"
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/text"
@@ -155,7 +156,7 @@ type sizeTicks struct{}
 func (sizeTicks) Ticks(low, high float64) (list []plot.Tick) {
 	for n := 1 << 10; float64(n) <= high; n *= 4 {
 		if float64(n) >= low {
-			list = append(list, plot.Tick{Value: float64(n), Label: sizeName(n)})
+			list = append(list, plot.Tick{Value: float64(n), Label: rig.SizeName(n)})
 		}
 	}
 	return list

@@ -121,7 +121,7 @@ func (c *copies) run(ask func(string) (float64, error)) error {
 		}
 		fmt.Println()
 		for n := 64 << 10; n <= len(c.slice); n *= 4 {
-			if !c.sizes.MatchString(sizeName(n)) {
+			if !c.sizes.MatchString(rig.SizeName(n)) {
 				continue
 			}
 			if err := c.row(d, n, ask); err != nil {
@@ -147,7 +147,7 @@ func (c *copies) row(d direction, n int, ask func(string) (float64, error)) erro
 			}
 		}
 	}
-	fmt.Printf("| %s |", sizeName(n))
+	fmt.Printf("| %s |", rig.SizeName(n))
 	for _, t := range times {
 		ns := rig.Median(t)
 		fmt.Printf(" %.1f us, %.2f GB/s |", ns/1e3, float64(n)/ns)
@@ -167,13 +167,6 @@ func (c *copies) once(w way, n int, fresh bool, ask func(string) (float64, error
 		debug.FreeOSMemory()
 	}
 	return float64(took.Nanoseconds()), err
-}
-
-func sizeName(n int) string {
-	if n >= 1<<20 {
-		return fmt.Sprintf("%d MiB", n>>20)
-	}
-	return fmt.Sprintf("%d KiB", n>>10)
 }
 
 // more measures what the tables do not show.
@@ -209,7 +202,7 @@ func (c *copies) returns(n int) error {
 	if err := cuda.CopyToDevice(c.S, part, c.slice[:n]); err != nil {
 		return err
 	}
-	fmt.Printf("\nthe calls for %s return, while the stream is busy, in %v to the host and %v to the device\n", sizeName(n), down, time.Since(start))
+	fmt.Printf("\nthe calls for %s return, while the stream is busy, in %v to the host and %v to the device\n", rig.SizeName(n), down, time.Since(start))
 	return c.S.Sync()
 }
 
@@ -246,7 +239,7 @@ func (c *copies) eight(n int) error {
 			rates = append(rates, float64(n)/float64(time.Since(start).Nanoseconds()))
 		}
 	}
-	fmt.Printf("eight streams, %s to the host each: %.2f GB/s together\n", sizeName(n/streams), rig.Median(rates))
+	fmt.Printf("eight streams, %s to the host each: %.2f GB/s together\n", rig.SizeName(n/streams), rig.Median(rates))
 	return nil
 }
 
@@ -286,6 +279,6 @@ func (c *copies) collected(n int) error {
 	busy, err := rate()
 	close(stop)
 	done.Wait()
-	fmt.Printf("%s to the host: %.2f GB/s; with GOMAXPROCS=2 %.2f; and with the garbage collector running %.2f\n", sizeName(n), quiet, two, busy)
+	fmt.Printf("%s to the host: %.2f GB/s; with GOMAXPROCS=2 %.2f; and with the garbage collector running %.2f\n", rig.SizeName(n), quiet, two, busy)
 	return err
 }

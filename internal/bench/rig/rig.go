@@ -4,6 +4,7 @@ package rig
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -119,3 +120,14 @@ func Median(v []float64) float64 {
 
 // Nanoseconds is the time for one of n.
 func Nanoseconds(d time.Duration, n int) float64 { return float64(d.Nanoseconds()) / float64(n) }
+
+// SizeName is what tables and plots call a number of bytes.
+func SizeName(n int) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%d GiB", n>>30)
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d KiB", n>>10)
+}
