@@ -198,7 +198,7 @@ func (st *staging) queueDown(s *Stream, l *lease, job *stagedCopy, move deviceSi
 		st.add(l, c)
 		ops = next
 	}
-	return st.tell(s, l, l.waitsAll(first, l.pair.next-1, nil))
+	return st.tell(s, l, l.waitsAll(first, l.pair.next-1))
 }
 
 // nextChunk is the chunk of a copy that begins at off.
@@ -227,9 +227,9 @@ func (l *lease) waitsEmptied(g uint32, ops []driver.MemOp) []driver.MemOp {
 	return ops
 }
 
-// waitsAll adds to ops what the device waits for at the end of a copy to the host: the last chunk of each slot, of chunks first to
+// waitsAll is what the device waits for at the end of a copy to the host: the last chunk of each slot, of chunks first to
 // last.
-func (l *lease) waitsAll(first, last uint32, ops []driver.MemOp) []driver.MemOp {
+func (l *lease) waitsAll(first, last uint32) (ops []driver.MemOp) {
 	n := min(int(last-first)+1, len(l.slots))
 	for g := last - uint32(n) + 1; ; g++ {
 		ops = append(ops, l.waitHost(g))

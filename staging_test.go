@@ -100,8 +100,8 @@ func TestWaits(t *testing.T) {
 	check("to the host, the first chunks", l.waitsEmptied(12, nil))
 	check("to the host", l.waitsEmptied(13, nil), 10)
 	check("to the device", []driver.MemOp{l.waitHost(13)}, 13)
-	check("the end of two", l.waitsAll(14, 15, nil), 14, 15)
-	check("the end of many", l.waitsAll(10, 15, nil), 13, 14, 15)
+	check("the end of two", l.waitsAll(14, 15), 14, 15)
+	check("the end of many", l.waitsAll(10, 15), 13, 14, 15)
 }
 
 // batches is a driver that takes memory operations, of streams that do nothing.
