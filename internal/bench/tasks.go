@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/internal/bench/rig"
@@ -64,6 +65,7 @@ func (t *taskBench) measurements() []measurement {
 		{"roundtrip", "idle round trip, HostLaunch Block (cuLaunchHostFunc)", func() (float64, error) { return t.round(2000, function()) }},
 		{"roundspin", "idle round trip, HostLaunch Spin (write-value, poller, wait-value)", func() (float64, error) { return t.round(2000, function(spin)) }},
 		{"eight", "eight 20 ms tasks on eight streams (cuLaunchHostFunc)", t.eight},
+		{"idle", "processor time of the idle process in a second", idle},
 	}
 }
 
@@ -145,21 +147,19 @@ func (t *taskBench) report() error {
 	}
 	fmt.Printf("\n64 streams with %d tasks each, which launch a kernel and wait for it: %v; OS threads: %d before, %d at most\n",
 		each, time.Since(start).Round(time.Millisecond), before, most)
-	return idleUse()
+	return nil
 }
 
-// idleUse prints how much processor time the idle process takes.
-func idleUse() error {
-	const long = 3 * time.Second
+// idle is the processor time that the idle process takes in a second.
+func idle() (float64, error) {
 	time.Sleep(200 * time.Millisecond) // what is over may end
 	before, err := processorTime()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	time.Sleep(long)
+	time.Sleep(time.Second)
 	after, err := processorTime()
-	fmt.Printf("idle, with the driver open: %v of processor time a second\n", (after-before)/time.Duration(long/time.Second))
-	return err
+	return float64((after - before).Nanoseconds()), err
 }
 
 // threads is how many threads the process has, where the system tells.
@@ -168,20 +168,9 @@ func threads() int {
 	return len(list)
 }
 
-// processorTime is what the process's threads have used so far, to about a nanosecond.
-func processorTime() (total time.Duration, err error) {
-	list, err := os.ReadDir("/proc/self/task")
-	for _, thread := range list {
-		text, err := os.ReadFile("/proc/self/task/" + thread.Name() + "/schedstat")
-		if err != nil {
-			continue // it has ended
-		}
-		ns, _, _ := strings.Cut(string(text), " ")
-		d, err := time.ParseDuration(ns + "ns")
-		if err != nil {
-			return 0, err
-		}
-		total += d
-	}
-	return total, err
+// processorTime is what the process has used so far.
+func processorTime() (time.Duration, error) {
+	var t unix.Timespec
+	err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t)
+	return time.Duration(t.Nano()), err
 }

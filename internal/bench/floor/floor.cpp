@@ -312,6 +312,16 @@ static double eight() {
   return now() - start;
 }
 
+// idle is the processor time that the process takes in a second in which it does nothing.
+static double idle() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(200)); // what is over may end
+  timespec before, after;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+  return (after.tv_sec - before.tv_sec) * 1e9 + (after.tv_nsec - before.tv_nsec);
+}
+
 int main(int argc, char **argv) {
   if (argc != 2) {
     fprintf(stderr, "usage: floor kernels.ptx\n");
@@ -349,6 +359,7 @@ int main(int argc, char **argv) {
     if (what == "gapspin99\n") ns = gap_spin(500, 0.99);
     if (what == "roundspin\n") ns = round_spin(2000);
     if (what == "eight\n") ns = eight();
+    if (what == "idle\n") ns = idle();
     if (what == "wake\n") ns = wake(500);
     char direction[16], kind[16];
     size_t n;
