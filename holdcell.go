@@ -17,10 +17,11 @@ type holdCell struct {
 	rounds          uint32           // begun
 }
 
-// The two words of a cell are in cache lines of their own: the device writes the one while the CPU writes the other.
+// The words of a cell are in cache lines of their own: the device writes the one while the CPU writes the other. Nobody reads the third.
 const (
 	releaseOffset = 64
-	cellSize      = 128
+	fillerOffset  = 128
+	cellSize      = 192
 	cellsOfChunk  = 512
 )
 
@@ -119,12 +120,24 @@ func (h heldRound) hold(c *Context, s driver.Stream) driver.Result {
 	return c.drv.drv.StreamWaitValue32(c.raw, s, h.at+releaseOffset, h.round, driver.WaitValueGEQ)
 }
 
-// signalAndHold is hold behind a signal, in one call.
-func (h heldRound) signalAndHold(c *Context, s driver.Stream, signal spinSignal) driver.Result {
-	return c.drv.drv.StreamBatchMemOp(c.raw, s, []driver.MemOp{
-		{Op: driver.MemOpWrite32, Address: signal.at, Value: uint64(signal.number)},
-		{Op: driver.MemOpWait32, Address: h.at + releaseOffset, Value: uint64(h.round), Flags: driver.WaitValueGEQ},
-	}, 0)
+// How long a stream that has signalled is kept from looking at its release, in fillers. An H200 that finds a wait unsatisfied looks
+// once more, within 1.5 to 2 us of the signal, and then turns to something else: it comes back no sooner than 10 us later. Each
+// filler, a write that nobody reads, puts that off by some 0.6 us. So they are as many as make up for the time that an answer usually
+// takes (docs/results/2026-11-29-h200-tasks.md).
+const (
+	fillersOfFunc = 1 // it answers within 2 us
+	fillersOfTask = 4 // within 4 us
+)
+
+// signalAndHold is hold behind a signal and fillers, in one call.
+func (h heldRound) signalAndHold(c *Context, s driver.Stream, signal spinSignal, fillers int) driver.Result {
+	var ops [2 + max(fillersOfFunc, fillersOfTask)]driver.MemOp
+	ops[0] = driver.MemOp{Op: driver.MemOpWrite32, Address: signal.at, Value: uint64(signal.number)}
+	for i := range fillers {
+		ops[1+i] = driver.MemOp{Op: driver.MemOpWrite32, Address: h.at + fillerOffset}
+	}
+	ops[1+fillers] = driver.MemOp{Op: driver.MemOpWait32, Address: h.at + releaseOffset, Value: uint64(h.round), Flags: driver.WaitValueGEQ}
+	return c.drv.drv.StreamBatchMemOp(c.raw, s, ops[:2+fillers], 0)
 }
 
 // letGo lets the stream go on, if it is held.

@@ -66,7 +66,7 @@ const (
 	Block HostSyncMode = 0
 	// Spin: the thread spins, for a shorter way from the work before to the function: some 5 us, not 40 to 50, between two kernels
 	// (measured on an H200). Where the driver has no such mode (it came with CUDA 13.2) the library spins in its place: at most two
-	// goroutines, while such functions are pending on any stream and for 50 us afterwards, and the function runs on a thread of Go's,
+	// goroutines, while such functions are pending on any stream and for 200 us afterwards, and the function runs on a thread of Go's,
 	// beside those of other streams; CUDA is forbidden in it all the same. Where the host may not touch managed memory
 	// while the device works, it is a hint, and the function runs as with Block (CONTRACT HL-21).
 	Spin HostSyncMode = 1

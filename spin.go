@@ -24,6 +24,7 @@ type spinner struct {
 	mu       sync.Mutex // guards what follows; never held across a driver call
 	lanes    map[laneKey]*spinLane
 	version  atomic.Uint32 // of lanes
+	added    atomic.Uint32 // functions so far
 	pending  int           // functions whose streams have not come to them
 	awake    atomic.Bool   // pending is above 0
 	spinning int           // goroutines that look
@@ -45,8 +46,10 @@ type spinFunc struct {
 }
 
 const (
-	spinners = 2 // at most; one where there are fewer than four processors
-	linger   = 50 * time.Microsecond
+	spinners = 2                      // at most; one where there are fewer than four processors
+	linger   = 200 * time.Microsecond // a program that waits for its stream and reads a result is back sooner
+
+	looksInARow = 1000 // some 3 us; then other goroutines have a turn, which may take longer
 )
 
 // emulatesSpin reports whether a function of these options is for the spinner. Where the host may touch managed memory only while
@@ -61,7 +64,7 @@ func (c *Context) spinLaunch(op string, s *Stream, fn hostfn.Func) error {
 	if r != driver.Success {
 		return c.resultf(op, r, "no pinned memory to hold the stream with")
 	}
-	err := c.spinHold(op, s, held, fn)
+	err := c.spinHold(op, s, held, fn, fillersOfFunc)
 	if err != nil {
 		held.giveBack(c)
 	}
@@ -69,7 +72,7 @@ func (c *Context) spinLaunch(op string, s *Stream, fn hostfn.Func) error {
 }
 
 // spinHold queues fn on s for the spinner: s is held from where it tells of fn until held is released.
-func (c *Context) spinHold(op string, s *Stream, held heldRound, fn hostfn.Func) error {
+func (c *Context) spinHold(op string, s *Stream, held heldRound, fn hostfn.Func, fillers int) error {
 	d := c.drv
 	h, err := c.addFunc(op, fn)
 	if err != nil {
@@ -77,7 +80,7 @@ func (c *Context) spinHold(op string, s *Stream, held heldRound, fn hostfn.Func)
 	}
 	signal, r := d.spin.add(s.lane(), spinFunc{c, h, held})
 	if r == driver.Success {
-		r = held.signalAndHold(c, s.raw, signal)
+		r = held.signalAndHold(c, s.raw, signal, fillers)
 	}
 	if r == driver.Success {
 		d.drv.WatchContext(c.raw)
@@ -125,22 +128,24 @@ func (sp *spinner) add(k laneKey, f spinFunc) (spinSignal, driver.Result) {
 	defer sp.mu.Unlock()
 	l.next++
 	l.funcs[l.next] = f
+	sp.added.Add(1)
 	sp.pending++
 	sp.awake.Store(true)
 	sp.wake(f.ctx.drv)
 	return spinSignal{l.cell.at, l.next}, driver.Success
 }
 
-// wake has enough goroutines look. mu is held.
+// wake has one more goroutine look, if that is wanted. mu is held.
 func (sp *spinner) wake(d *Driver) {
-	for sp.wanted() {
-		sp.spinning++
-		d.reports.add()
-		go func() {
-			defer d.reports.done()
-			sp.run(d)
-		}()
+	if !sp.wanted() {
+		return
 	}
+	sp.spinning++
+	d.reports.add()
+	go func() {
+		defer d.reports.done()
+		sp.run(d)
+	}()
 }
 
 // wanted reports whether one more goroutine should look. mu is held.
@@ -203,12 +208,16 @@ func (sp *spinner) run(d *Driver) {
 // next looks until a stream has come to a function. ok is false when none is pending any more.
 func (sp *spinner) next(d *Driver) (f spinFunc, ok bool) {
 	var lanes []*spinLane
-	version := sp.version.Load() - 1
+	version, added := sp.version.Load()-1, sp.added.Load()-1
 	var idleSince time.Time
 	for {
-		for range 16 {
+		for n := 0; n < looksInARow; n += 1 + len(lanes) {
 			if v := sp.version.Load(); v != version {
 				version, lanes = v, sp.allLanes(lanes[:0])
+			}
+			if a := sp.added.Load(); a != added {
+				added = a
+				sp.warm(d, lanes)
 			}
 			for _, l := range lanes {
 				if l.cell.signal.Load() != atomic.LoadUint32(&l.last) {
@@ -239,6 +248,25 @@ func (sp *spinner) allLanes(list []*spinLane) []*spinLane {
 	return list
 }
 
+// warm reads what a few next functions will be run by, while there is time. Another core has just written it, and has it in its cache:
+// to fetch it from there when a stream has come to a function takes as long as all the rest.
+func (sp *spinner) warm(d *Driver, lanes []*spinLane) {
+	const few = 4
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	for _, l := range lanes[:min(len(lanes), few)] {
+		f, ok := l.funcs[l.last+1]
+		if !ok {
+			continue
+		}
+		if fn, ok := d.funcs.Peek(f.handle); ok {
+			if t := fn.More.(*hostOptions).task; t != nil {
+				t.warm()
+			}
+		}
+	}
+}
+
 // take takes the function that the stream of l has come to, unless somebody else has. Somebody goes on looking.
 func (sp *spinner) take(d *Driver, l *spinLane) (f spinFunc, ok bool) {
 	sp.mu.Lock()
@@ -251,8 +279,9 @@ func (sp *spinner) take(d *Driver, l *spinLane) (f spinFunc, ok bool) {
 	delete(l.funcs, number)
 	atomic.StoreUint32(&l.last, number)
 	sp.less(1)
-	sp.spinning--
-	sp.wake(d)
+	if sp.spinning--; sp.spinning == 0 { // waking somebody takes long, and one is enough for now
+		sp.wake(d)
+	}
 	return f, true
 }
 

@@ -31,6 +31,35 @@ func TestSpinnerFails(t *testing.T) {
 	}
 }
 
+// TestSpinTakeWakes: who takes a function wakes somebody to look on only if nobody else does, for that takes long.
+func TestSpinTakeWakes(t *testing.T) {
+	before := runtime.GOMAXPROCS(4)
+	defer runtime.GOMAXPROCS(before)
+	for spinning, want := range map[int]int{1: 1, 2: 1} {
+		sp, c, d := new(spinner), new(Context), new(Driver)
+		l := &spinLane{cell: heldRound{&holdCell{signal: new(atomic.Uint32)}, 1}, funcs: map[uint32]spinFunc{1: {ctx: c}, 2: {ctx: c}, 3: {ctx: c}}}
+		sp.lanes, sp.pending, sp.spinning = map[laneKey]*spinLane{{ctx: c}: l}, 3, spinning
+		l.cell.signal.Store(1)
+		if _, ok := sp.take(d, l); !ok {
+			t.Fatal("not taken")
+		}
+		if looking := sp.looking(); looking != want {
+			t.Errorf("%d looked: %d do afterwards, want %d", spinning, looking, want)
+		}
+		sp.fail(c) // whoever looks has nothing to look for
+		for sp.looking() > spinning-1 {
+			runtime.Gosched()
+		}
+	}
+}
+
+// looking is how many goroutines look.
+func (sp *spinner) looking() int {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return sp.spinning
+}
+
 // TestSpinAddRefused: HL-16, a function that finds no place in the table is refused with the reason, in either mode.
 func TestSpinAddRefused(t *testing.T) {
 	impl := new(spinless)

@@ -272,7 +272,7 @@ func (t *Task) submit(op string) error {
 	t.held = held
 	t.drv.tasks.submitted(t)
 	if c.emulatesSpin(t.opts) {
-		return c.spinHold(op, t.stream, held, t.waiting())
+		return c.spinHold(op, t.stream, held, t.waiting(), fillersOfTask)
 	}
 	t.entering.Lock()
 	defer t.entering.Unlock()
@@ -381,8 +381,14 @@ func (t *Task) run() {
 	if err != nil {
 		return
 	}
-	defer t.drv.tasks.leave(t)
 	t.call(&err)
+}
+
+// warm reads what beginning and ending t takes; see spinner.warm.
+func (t *Task) warm() {
+	t.entering.Lock()
+	defer t.entering.Unlock()
+	t.drv.tasks.warm(t)
 }
 
 // call calls the task's function, and says in err what it ended with, also when it ends its goroutine.
@@ -412,9 +418,13 @@ func (t *Task) end(err error) {
 	t.err, t.fn = err, nil
 	t.opts.span.fails(err)
 	t.opts.span = opSpan{} // a program may keep the Task, and is not to keep the trace with it
+	if !t.opts.stop {      // else what has not begun on the stream must not
+		t.over()
+	}
 	d.tasks.end(t, err)
-	close(t.done) // before the stream goes on: who has waited for that knows how t ended
-	t.held.letGo(d)
+	if t.opts.stop {
+		t.over()
+	}
 	if t.opts.done != nil {
 		d.report("OnDone", t.waiting(), func() { t.opts.done(err) })
 	}
@@ -426,6 +436,12 @@ func (t *Task) end(err error) {
 	}
 	d.tasks.pump(d, t.lane) // what waited for its end
 	t.stream.end()
+}
+
+// over lets those go on who wait for t, and its stream.
+func (t *Task) over() {
+	close(t.done) // before the stream goes on: who has waited for that knows how t ended
+	t.held.letGo(t.drv)
 }
 
 // callTask calls a task's function. Every one is called from here, so that the place it returns to tells.

@@ -144,12 +144,17 @@ func (b *tasks) begin(t *Task) error {
 	return nil
 }
 
-// leave is the end of what begin began.
+// leave is the end of what run began. mu is held.
 func (b *tasks) leave(t *Task) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	delete(b.byGoroutine, t.goroutine)
 	b.running.Add(-1)
+}
+
+// warm reads what is needed when t begins; see spinner.warm.
+func (b *tasks) warm(t *Task) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_ = b.lanes[t.lane]
 }
 
 // end takes t off. A task that is to stop its stream does so if err is its failure.
@@ -157,6 +162,9 @@ func (b *tasks) end(t *Task, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	own := b.at(t.lane, false)
+	if t.state == taskRuns {
+		b.leave(t)
+	}
 	if err != nil && t.opts.stop && t.state == taskRuns && own.stopped == nil {
 		own.stopped = err
 		b.active.Add(1)

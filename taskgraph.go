@@ -176,15 +176,15 @@ func (g *graphTask) next() *Task {
 
 // leaveGraph is the end of what beginInGraph began.
 func (b *tasks) leaveGraph(t *Task) {
-	b.leave(t)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.leave(t)
 	if t.lane.raw == 0 { // no launch's
 		b.dropInGraph(t)
 	}
 }
 
-// run notes that t runs on goroutine id. mu is held.
+// run notes that t runs on goroutine id; leave must follow. mu is held.
 func (b *tasks) run(t *Task, id uintptr) {
 	t.state, t.goroutine, t.began = taskRuns, id, time.Now()
 	if b.byGoroutine == nil {

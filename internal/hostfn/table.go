@@ -135,6 +135,19 @@ func (t *Table) Take(h Handle) (fn Func, ok bool) {
 	return fn, ok
 }
 
+// Peek is the function of h, if nobody has taken it.
+func (t *Table) Peek(h Handle) (fn Func, ok bool) {
+	s := t.slot(h.index())
+	if s == nil {
+		return Func{}, false
+	}
+	now, fn, started, ok := s.inspect(h.index())
+	if !ok || started || now != h {
+		return Func{}, false
+	}
+	return fn, true
+}
+
 // Start takes the function of h to run it; Finish must follow if ok.
 func (t *Table) Start(h Handle) (fn Func, ok bool) {
 	s := t.slot(h.index())

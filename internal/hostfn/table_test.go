@@ -29,6 +29,29 @@ func TestTakenOnce(t *testing.T) {
 	}
 }
 
+// TestPeek: what still waits can be looked at, and is taken afterwards all the same.
+func TestPeek(t *testing.T) {
+	var table Table
+	var g Group
+	h := table.Add(Func{Site: 7, Group: &g})
+	if fn, ok := table.Peek(h); !ok || fn.Site != 7 {
+		t.Errorf("waiting: %v, %v", fn, ok)
+	}
+	if _, ok := table.Start(h); !ok {
+		t.Error("cannot be taken any more")
+	}
+	if _, ok := table.Peek(h); ok {
+		t.Error("one that runs was shown")
+	}
+	table.Finish(h)
+	table.Add(Func{Group: &g}) // in the same slot
+	for _, h := range []Handle{h, 0, 1 << 20} {
+		if _, ok := table.Peek(h); ok {
+			t.Errorf("handle %#x found something", h)
+		}
+	}
+}
+
 func TestStaleHandles(t *testing.T) {
 	var table Table
 	var g Group
