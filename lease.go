@@ -148,11 +148,13 @@ func (p *wordPair) begin() {
 	}
 }
 
-// fill gets slots for l: as many as a copy of n bytes has use for, of want bytes, if most allows it.
+// fill gets slots for l: as many as a copy of n bytes has use for, of want bytes, if most allows it. Of few small chunks each has a slot of
+// its own, so that the device need not wait for the workers at all.
 func (st *staging) fill(l *lease, want, n, most uintptr) (r driver.Result) {
 	least := min(64<<10, st.mem.limit)
 	for size := want; ; size = max(roundUp(size/2, arenaUnit), min(least, want)) {
-		slots := min(max(st.tune.slots, 1), mostSlots)
+		const more = 4 // a copy begins or ends with smaller chunks
+		slots := min(max(st.tune.slots, 1), int(n/size)+more, mostSlots)
 		if n > want { // large copies do with one slot less rather than with smaller ones
 			slots = int(min(uintptr(slots), max(most/size, 3)))
 		}

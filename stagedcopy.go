@@ -158,6 +158,9 @@ func (st *staging) queueUp(s *Stream, l *lease, job *stagedCopy, move deviceSide
 		}
 		c := st.nextChunk(l, job, off)
 		g := st.add(l, c)
+		if off == 0 {
+			st.hire(st.tune.workersFor(false, job.host.bytes()))
+		}
 		if r = st.tell(s, l, append(ops, l.waitHost(g))); r != driver.Success {
 			return r
 		}
@@ -171,8 +174,18 @@ func (st *staging) queueUp(s *Stream, l *lease, job *stagedCopy, move deviceSide
 }
 
 // queueDown queues a copy to the host. What a chunk waits for is queued with the end of the one before, unless it waits for that one.
+//
+// Until the device has filled a slot one worker is enough, whatever the driver waits for meanwhile; on a busy stream the others would
+// only look at the queue that is being filled here, and slow that down.
 func (st *staging) queueDown(s *Stream, l *lease, job *stagedCopy, move deviceSide) (r driver.Result) {
 	total, first := job.host.bytes(), l.pair.next
+	workers, hired := st.tune.workersFor(true, total), 0
+	hire := func(n int) {
+		if n > hired {
+			st.hire(n)
+		}
+		hired = max(hired, n)
+	}
 	ops := l.waitsEmptied(first, nil)
 	for off := uintptr(0); off < total; {
 		if r = st.tell(s, l, ops); r != driver.Success {
@@ -196,8 +209,13 @@ func (st *staging) queueDown(s *Stream, l *lease, job *stagedCopy, move deviceSi
 			return r
 		}
 		st.add(l, c)
+		hire(1)
+		if reached(l.pair.device, first+1) {
+			hire(workers)
+		}
 		ops = next
 	}
+	hire(workers)
 	return st.tell(s, l, l.waitsAll(first, l.pair.next-1))
 }
 

@@ -143,7 +143,7 @@ func (st *staging) close() driver.Result {
 	return r
 }
 
-// add puts a chunk behind those of l, for the workers, and gives it its number.
+// add puts a chunk behind those of l, for the workers, and gives it its number. hire must have been called, or must follow.
 func (st *staging) add(l *lease, c *chunk) (g uint32) {
 	g = l.pair.next
 	l.pair.next++
@@ -153,9 +153,6 @@ func (st *staging) add(l *lease, c *chunk) (g uint32) {
 	st.feed(l)
 	st.settle(l)
 	st.mu.Unlock()
-	if c.off == 0 {
-		st.hire(st.tune.workersFor(c.job.toHost, c.job.host.bytes()))
-	}
 	return g
 }
 
