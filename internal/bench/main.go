@@ -6,7 +6,7 @@
 //
 // Without -floor it prints the library's own figures. Each measurement is repeated, library and floor in turn, and the medians
 // are compared. The environment's HOSTLAUNCH_STAGING sets how copies are staged, as in
-// "chunk=8M,least=256K,slots=4,threads=8,threadsup=12,each=512K,part=2M,ring=256M,small=64K,down=512K,up=512K".
+// "chunk=8M,least=256K,slots=12,threads=8,threadsup=12,each=512K,part=2M,ring=256M,small=64K,down=512K,up=512K".
 package main
 
 import (
@@ -98,6 +98,7 @@ func (b *bench) functions(ask func(string) (float64, error), o choice) error {
 	if err != nil {
 		return err
 	}
+	defer tasks.close()
 	fmt.Print("| host functions | Go | C++ | ratio |\n|---|---|---|---|\n")
 	for _, m := range append(b.measurements(), tasks.measurements()...) {
 		if !o.which.MatchString(m.name) {

@@ -42,6 +42,15 @@ func newTaskBench(b *bench) (t *taskBench, err error) {
 	return t, nil
 }
 
+// close frees what newTaskBench has made: left to the garbage collector, that would be freed in the middle of other measurements, and a
+// call that frees memory waits for the device and holds others up.
+func (t *taskBench) close() {
+	t.stamps.Close()
+	for _, s := range slices.Concat(t.streams, t.others) {
+		s.Close()
+	}
+}
+
 // measurements are compared with the C++ program's of the same name.
 func (t *taskBench) measurements() []measurement {
 	spin := cuda.SyncMode(cuda.Spin)
