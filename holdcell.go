@@ -123,7 +123,7 @@ func (h heldRound) hold(c *Context, s driver.Stream) driver.Result {
 // How long a stream that has signalled is kept from looking at its release, in fillers. An H200 that finds a wait unsatisfied looks
 // once more, within 1.5 to 2 us of the signal, and then turns to something else: it comes back no sooner than 10 us later. Each
 // filler, a write that nobody reads, puts that off by some 0.6 us. So they are as many as make up for the time that an answer usually
-// takes (docs/results/2026-11-29-h200-tasks.md).
+// takes (docs/results/2026-11-30-h200-tasks.md).
 const (
 	fillersOfFunc = 1 // it answers within 2 us
 	fillersOfTask = 4 // within 4 us

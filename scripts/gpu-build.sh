@@ -5,7 +5,7 @@
 #   <folder>/run.sh [results]         on the machine with the GPU, after copying the folder there
 #
 # The bundle holds the conformance suite, the benchmark, the command and the example in two builds, with cgo and without, and the sources
-# of the C++ floor, compiled there if nvcc is found, and of the kernels, for src/scripts/ptx.sh.
+# of the C++ floor and of the probes, compiled there if nvcc is found, and of the kernels, for src/scripts/ptx.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-out/gpu}
@@ -18,7 +18,7 @@ for build in cgo purego; do
   go build -ldflags='-s -w' -o "$out/hostlaunch.$build" ./cmd/hostlaunch
   go build -ldflags='-s -w' -o "$out/01-hostlaunch.$build" ./examples/01-hostlaunch
 done
-cp internal/bench/floor/floor.cpp internal/bench/peers/copies.py internal/testkernels/kernels.ptx "$out/"
+cp internal/bench/floor/floor.cpp internal/bench/probes/*.cpp internal/bench/peers/copies.py internal/testkernels/kernels.ptx "$out/"
 cp scripts/gpu-run.sh "$out/run.sh"
 mkdir -p "$out/src/scripts" "$out/src/internal/testkernels" "$out/src/examples/01-hostlaunch" "$out/src/examples/internal/kit"
 cp scripts/ptx.sh "$out/src/scripts/" # which compiles what lies beside its own folder

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs the bundle that scripts/gpu-build.sh made, on a machine with an NVIDIA GPU; no Go is needed.
 #
-#   ./run.sh [folder for results] [what...]      what: example tool conformance seam model bench; all of them, unless told otherwise
+#   ./run.sh [folder for results] [what...]      what: example tool conformance seam model bench; all of them, unless told otherwise;
+#                                                and probes, which ask the driver itself and need nvcc, if told so
 #
 # BUILDS are the builds to run (cgo purego, unless set), and LIMIT is the time that the conformance suite may take in each build (150s, unless set).
 # LARGEST is the largest copy that the command measures, in MiB. ONLY is a regular expression that selects measurements of the benchmark by name.
@@ -61,6 +62,12 @@ bench() {
     echo "no nvcc: without the C++ floor"
   fi
   "./bench.$1" "${floor[@]}" -only "${ONLY:-}" | tee "$results/bench.$1.md" || failed=1
+}
+
+probes() { # what the driver does by itself, whichever build
+  for probe in gaps attach; do
+    nvcc -O2 -o "$probe" "$probe.cpp" -lcuda && "./$probe" kernels.ptx | tee "$results/$probe.md" || failed=1
+  done
 }
 
 builds=${BUILDS:-cgo purego}

@@ -28,8 +28,8 @@ func newBench() *cobra.Command {
 		Use:   "bench",
 		Short: "Measures host functions, tasks, graphs and copies on the GPU, or on the software device",
 		Long: `bench measures what host functions in their modes, tasks, graphs' host nodes and copies cost on this machine. Each figure is the median
-of several rounds. Copies go between the device and the host in three ways: with pinned memory, with ordinary memory as the library stages
-it, and with ordinary memory as the driver does by itself (Direct).
+of several rounds, fewer for copies of more than 1 GiB. Copies go between the device and the host in three ways: with pinned memory, with
+ordinary memory as the library stages it, and with ordinary memory as the driver does by itself (Direct).
 
 With --floor a C++ program measures the same by calling the driver itself, in turn with the library. "auto" compiles it from the source
 in this repository if nvcc is there; any other value is the compiled program.
@@ -146,13 +146,26 @@ func bench(o benchOptions, stdout, stderr io.Writer) error {
 	return out.print(stdout)
 }
 
+// rounds is how often m is measured if n is asked for: very large copies less often, since they would take minutes.
+func (m *measurement) rounds(n int) int {
+	const moved, fewest = 16 << 30, 3
+	if m.copy == nil {
+		return n
+	}
+	return min(n, max(moved/m.copy.Bytes, fewest))
+}
+
 // measureAll takes the medians, library and floor in turn. The first round warms up.
 func measureAll(list []measurement, rounds int, f *floor, stderr io.Writer) ([]figure, error) {
-	bar, all := newBar(stderr, len(list)*(rounds+1)), []figure{}
+	steps, all := 0, []figure{}
+	for _, m := range list {
+		steps += m.rounds(rounds) + 1
+	}
+	bar := newBar(stderr, steps)
 	for _, m := range list {
 		bar.Describe(m.name)
 		var ours, theirs []float64
-		for i := range rounds + 1 {
+		for i := range m.rounds(rounds) + 1 {
 			x, err := m.measure()
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", m.name, err)

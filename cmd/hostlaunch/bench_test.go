@@ -89,6 +89,19 @@ func TestBenchMedians(t *testing.T) {
 }
 
 // TestBenchFloor: the C++ program is asked for what it has, by name, and gets the kernels; "auto" compiles it.
+// TestBenchRounds: very large copies are repeated less often, but a few times in any case; nothing else is.
+func TestBenchRounds(t *testing.T) {
+	for _, c := range []struct{ bytes, asked, want int }{{0, 9, 9}, {0, 100, 100}, {1 << 30, 9, 9}, {4 << 30, 9, 4}, {64 << 30, 9, 3}, {64 << 30, 2, 2}} {
+		m := measurement{copy: &copied{Bytes: c.bytes}}
+		if c.bytes == 0 {
+			m.copy = nil
+		}
+		if got := m.rounds(c.asked); got != c.want {
+			t.Errorf("%+v: %d rounds", c, got)
+		}
+	}
+}
+
 func TestBenchFloor(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs a shell")
