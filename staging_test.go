@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -152,6 +153,25 @@ func TestChunksBeforeWaits(t *testing.T) {
 				t.Errorf("%d slots, to the host %v: %d waits, told %d of %d", slots, toHost, waits, l.told, last)
 			}
 		}
+	}
+}
+
+// BenchmarkStageCall is what the call for a copy of 1 GiB takes without what the driver takes.
+func BenchmarkStageCall(b *testing.B) {
+	memory := make([]byte, 1<<30)
+	for _, toHost := range []bool{true, false} {
+		b.Run(fmt.Sprintf("toHost=%v", toHost), func(b *testing.B) {
+			pair := &wordPair{device: new(atomic.Uint32), host: new([mostSlots]atomic.Uint32)}
+			st := &staging{ctx: &Context{drv: &Driver{drv: &batches{batch: func([]driver.MemOp) {}}}}, tune: newStagingTune(), workers: 99}
+			for b.Loop() {
+				pair.begin()
+				pair.queue.Seize()
+				l := &lease{pair: pair, start: pair.next, first: pair.next, told: pair.next, slots: make([]unsafe.Pointer, 3), size: st.tune.chunk, queues: true}
+				st.leases = []*lease{l}
+				job := &stagedCopy{st: st, toHost: toHost, host: rows{unsafe.Pointer(&memory[0]), 1 << 30, 1 << 30, 1}, open: 1}
+				st.queue(&Stream{ctx: st.ctx}, l, job, func(unsafe.Pointer, uintptr, uintptr) driver.Result { return driver.Success })
+			}
+		})
 	}
 }
 
