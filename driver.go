@@ -293,7 +293,7 @@ func (d *Driver) finishQuiet() {
 func (d *Driver) stuck() string {
 	const most = 4
 	var parts []string
-	for _, t := range d.tasks.all() {
+	for _, t := range d.tasks.unfinished() {
 		if len(parts) < most {
 			parts = append(parts, t.describe())
 		}

@@ -38,7 +38,7 @@ func (d *Driver) Stats() Stats {
 	}
 	st.Running = max(d.funcs.Len()-st.Waiting, 0)
 	st.Waiting, st.Running = max(st.Waiting-begun, 0), st.Running+running
-	st.Tasks = len(d.tasks.all())
+	st.Tasks = len(d.tasks.unfinished())
 	st.HostNodes, st.UserObjects = d.funcs.KeptLen(), d.owners.slots.Len()
 	for _, r := range d.resources.all() {
 		switch r.kind {
@@ -71,7 +71,7 @@ func (d *Driver) Stats() Stats {
 	return st
 }
 
-// StagingBytes is the pinned memory that copies of ordinary memory go through now (see CopyToHost): at most 128 MiB for each
+// StagingBytes is the pinned memory that copies of ordinary memory go through now (see CopyToHost): at most 256 MiB for each
 // context, which stay for later copies. It needs no driver, so it works in host functions too.
 func (d *Driver) StagingBytes() (n int64) {
 	if d == nil {

@@ -264,6 +264,18 @@ func (b *tasks) all() []*Task {
 	return slices.Clone(b.list)
 }
 
+// unfinished are the tasks that have not ended, less those whose Done says so already.
+func (b *tasks) unfinished() []*Task {
+	return slices.DeleteFunc(b.all(), func(t *Task) bool {
+		select {
+		case <-t.done:
+			return true
+		default:
+			return false
+		}
+	})
+}
+
 // everybody is all tasks that have not ended, runs of those of graphs too. mu is held.
 func (b *tasks) everybody() []*Task {
 	return slices.AppendSeq(slices.Clone(b.list), maps.Keys(b.inGraphs))
