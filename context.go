@@ -40,6 +40,8 @@ type Context struct {
 
 	own  bool         // made by NewContext
 	uses atomic.Int64 // of an own context: calls in progress, and closedBit once it is closed
+
+	ending atomic.Int32 // tasks that are over and have not let go of everything
 }
 
 // lost is the error that c has failed with, or Success.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"math"
 	"slices"
 	"strings"
@@ -136,10 +137,13 @@ func (c *Context) leave() {
 // shut forbids calls in c, unless something is open there. closed is false if it was shut before.
 func (c *Context) shut(op string) (closed bool, err error) {
 	for {
-		n := c.uses.Load()
+		ending, n := c.ending.Load(), c.uses.Load() // in this order
 		switch {
 		case n&closedBit != 0:
 			return false, nil
+		case n != 0 && ending > 0: // who has waited for a task may close at once
+			runtime.Gosched()
+			continue
 		case n != 0:
 			return false, failf(op, ErrIllegalState, "a call in the context is in progress; let it return first")
 		case !c.uses.CompareAndSwap(0, closedBit):

@@ -415,6 +415,8 @@ func (t *Task) call(err *error) {
 // end is the end of a task that has run, or that never will. It is called once, and not on a thread of the driver.
 func (t *Task) end(err error) {
 	d, c := t.drv, t.stream.ctx
+	c.ending.Add(1)
+	defer c.ending.Add(-1)
 	t.err, t.fn = err, nil
 	t.opts.span.fails(err)
 	t.opts.span = opSpan{} // a program may keep the Task, and is not to keep the trace with it
