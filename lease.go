@@ -44,7 +44,10 @@ func (st *staging) lease(s *Stream, n uintptr) (l *lease, r driver.Result) {
 		if l := st.take(func(l *lease) bool { return l.of(s) && l.size >= want }); l != nil {
 			return l, driver.Success
 		}
-		if l, r = st.newLease(s, want, n); l != nil {
+		st.making.RLock()
+		l, r = st.newLease(s, want, n)
+		st.making.RUnlock()
+		if l != nil {
 			return l, r
 		}
 		if l := st.take(func(l *lease) bool { return l.of(s) }); l != nil {
@@ -54,12 +57,21 @@ func (st *staging) lease(s *Stream, n uintptr) (l *lease, r driver.Result) {
 			return l, driver.Success
 		}
 		if st.idle() {
-			select {
-			case <-changed: // a lease has ended meanwhile
-				continue
-			default: // what room there is is the blocks' of a PinnedPool
-				return nil, r
+			st.making.Lock() // what others have taken for a moment they give back, or it is a lease's
+			l, r = st.newLease(s, want, n)
+			idle := st.idle()
+			st.making.Unlock()
+			if l != nil {
+				return l, r
 			}
+			if idle { // what room there is is the blocks' of a PinnedPool
+				select {
+				case <-changed: // one of them has come back meanwhile
+				default:
+					return nil, r
+				}
+			}
+			continue
 		}
 		if st.ctx.drv.tasks.current() != nil && st.allWait() {
 			return nil, driver.ErrorOutOfMemory

@@ -32,7 +32,8 @@ type staging struct {
 	mem  *arena
 	pool *resource // of the PinnedPool that this is, held while copies are in progress; nil: the context's own ring
 
-	opening sync.Mutex // held while the words are taken from the driver; before mu
+	opening sync.Mutex   // held while the words are taken from the driver; before mu
+	making  sync.RWMutex // held while memory is taken for a lease, which is on no list yet; before mu
 
 	mu      sync.Mutex // guards what follows; never held across a driver call
 	words   unsafe.Pointer
@@ -88,7 +89,7 @@ func reached(w *atomic.Uint32, n uint32) bool { return int32(w.Load()-n) >= 0 }
 func newStaging(c *Context, tune stagingTune, limit uintptr) *staging {
 	d := c.drv.drv
 	st := &staging{ctx: c, tune: tune, bell: make(chan struct{}, 1)}
-	st.mem = &arena{limit: limit, segment: 16 << 20, take: func(n uintptr) (p unsafe.Pointer, r driver.Result) {
+	st.mem = &arena{limit: limit, segment: stagingSegment, take: func(n uintptr) (p unsafe.Pointer, r driver.Result) {
 		c.drv.relaxed(func() { p, r = d.MemHostAlloc(c.raw, n, driver.MemHostAllocPortable) })
 		return p, r
 	}}

@@ -17,9 +17,9 @@ type stagingTune struct {
 	// the smallest chunk that a copy is cut into, and half of it for one that has no two: the first and last chunks are small,
 	// since while they are copied the link has nothing to do.
 	chunk, least uintptr
-	// slots is how many chunks of a copy may be on their way at once: while one is copied by the processor, the link fills others. A
-	// copy of up to 128 MiB has a slot for each, so that its device never waits for the workers: 16 MiB to the host in 0.44 ms, with
-	// four slots in 0.74.
+	// slots is how many chunks of a copy may be on their way at once: while one is copied by the processor, the link fills others. If
+	// its stream is alone, a copy of up to 64 MiB has a slot for each, so that its device never waits for the workers: 16 MiB to the
+	// host in 0.44 ms, with four slots in 0.74.
 	slots int
 	// threadsDown and threadsUp are how many goroutines copy at once, to the host and to the device, each is how many bytes make one
 	// more worth waking, and part is what one takes at a time. One alone is slower than the driver's own pageable copy.
@@ -31,6 +31,9 @@ type stagingTune struct {
 	// streamDown and streamUp are the smallest copies that workers write past the caches.
 	streamDown, streamUp uintptr
 }
+
+// stagingSegment is what the ring takes from the driver at a time; larger slots are taken one by one.
+const stagingSegment = 16 << 20
 
 const stagingVariable = "HOSTLAUNCH_STAGING"
 
@@ -99,8 +102,11 @@ func (t *stagingTune) slotFor(n uintptr) uintptr {
 	if n <= t.least/2 {
 		return roundUp(n, arenaUnit)
 	}
-	const large = 16 << 20
-	return min(max(min(roundUp(n/8, arenaUnit), large), roundUp(n/32, arenaUnit), t.leastOf(n)), t.chunk)
+	size := max(min(roundUp(n/8, arenaUnit), stagingSegment), roundUp(n/32, arenaUnit), t.leastOf(n))
+	if size > t.least && size < stagingSegment { // a little less, so that they fill a segment
+		size = stagingSegment / ((stagingSegment + size - 1) / size) / arenaUnit * arenaUnit
+	}
+	return min(size, t.chunk)
 }
 
 // leaseCap bounds what one stream takes of memory of which so much is free: three eighths if nobody else has any, then a
