@@ -3,6 +3,7 @@ package cuda
 import (
 	"cmp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -84,8 +85,8 @@ func (d *Driver) callBack(fn hostfn.Func, r driver.Result, goexit func(*PanicErr
 // callbackGrace is how long a driver has to run the callbacks of a context that has failed.
 const callbackGrace = time.Second
 
-// failCallbacks sees to it that the callbacks of c, which has failed with r, run: by the driver, or else here.
-func (c *Context) failCallbacks(r driver.Result) {
+// failCallbacks sees to it that the callbacks of c, which has failed, run: by the driver, or else here.
+func (c *Context) failCallbacks() {
 	const step = 5 * time.Millisecond
 	d := c.drv
 	d.funcs.Shut(&c.callbacks)
@@ -96,12 +97,52 @@ func (c *Context) failCallbacks(r driver.Result) {
 	slices.SortFunc(left, func(a, b hostfn.Func) int {
 		return cmp.Compare(a.More.(*hostOptions).seq, b.More.(*hostOptions).seq)
 	})
-	for _, fn := range left {
+	c.runCallbacks(left)
+	c.runLate()
+}
+
+// runCallbacks runs callbacks of c, which has failed, one after another.
+func (c *Context) runCallbacks(list []hostfn.Func) {
+	d := c.drv
+	for _, fn := range list {
 		returned := make(chan struct{})
 		d.report("AddCallback", fn, func() {
 			defer close(returned)
-			d.callBack(fn, r, containedGoexit)
+			d.callBack(fn, c.lost(), containedGoexit)
 		})
 		<-returned
+	}
+}
+
+// lateCallbacks are callbacks that waited in the library, behind a task, when their context failed.
+type lateCallbacks struct {
+	mu   sync.Mutex
+	list []hostfn.Func
+	rest bool // nobody runs them, or is going to
+}
+
+// addLate has fn run behind all that were queued before: those that the driver has had, and the late ones.
+func (c *Context) addLate(fn hostfn.Func) {
+	l := &c.late
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, fn)
+	if l.rest {
+		l.rest = false
+		c.drv.inBackground(c.runLate)
+	}
+}
+
+// runLate runs the late callbacks until there are none.
+func (c *Context) runLate() {
+	for l := &c.late; ; {
+		l.mu.Lock()
+		list := l.list
+		l.list, l.rest = nil, len(list) == 0
+		l.mu.Unlock()
+		if len(list) == 0 {
+			return
+		}
+		c.runCallbacks(list)
 	}
 }

@@ -31,6 +31,7 @@ type Context struct {
 
 	callbacks   hostfn.Group  // those of AddCallback, which a failure treats differently
 	callbackSeq atomic.Uint64 // numbers them, to run in their order those that a driver leaves
+	late        lateCallbacks
 	memOps      memOpSupport
 	cells       holdCells
 	streams     streamPool
@@ -123,7 +124,7 @@ func (c *Context) fail(r driver.Result) {
 		c.stagings.fail(c.lostError("copy", r))
 		d.spin.fail(c)
 		d.tasks.fail(c, why)
-		c.failCallbacks(r)
+		c.failCallbacks()
 	}()
 }
 

@@ -128,9 +128,16 @@ func (s *Stream) launchFuncNow(op string, fn hostfn.Func) error {
 	return s.ctx.launchHost(op, s.raw, fn)
 }
 
-// launchFuncLater has fn queued in its turn. If the driver refuses it then, it is one that never ran.
+// launchFuncLater has fn queued in its turn. If the driver refuses it then, it is one that never ran; but a callback runs if the context has
+// failed (CONTRACT CB-02).
 func (s *Stream) launchFuncLater(op string, fn hostfn.Func) {
-	never := func(why error) { s.ctx.drv.resolve(fn, neverRan(fn, why)) }
+	never := func(why error) {
+		if o, _ := fn.More.(*hostOptions); o != nil && o.callback != nil && s.ctx.lost() != driver.Success {
+			s.ctx.addLate(fn)
+			return
+		}
+		s.ctx.drv.resolve(fn, neverRan(fn, why))
+	}
 	s.addLater(&later{op: op, refused: never, call: func() driver.Result {
 		if err := s.launchFuncNow(op, fn); err != nil {
 			never(err)

@@ -1,6 +1,7 @@
 package cudatest
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"strings"
@@ -15,6 +16,7 @@ var callbackCases = []Case{
 	{ID: "CB-01", Name: "between kernels", Run: callbackBetweenKernels},
 	{ID: "CB-01", Name: "once per call, in order", Run: callbackOnce},
 	{ID: "CB-02", Name: "told of the failure", Child: true, Run: callbackTold},
+	{ID: "CB-02", Name: "waiting in the library", Child: true, Run: callbackWaiting},
 	{ID: "CB-02", Name: "behind a function that runs", Child: true, Run: callbackBehindFunction},
 	{ID: "CB-02", Name: "refused once the failure is known", Child: true, Run: callbackRefused},
 	{ID: "CB-02", Name: "before the failure", Child: true, Run: callbackBefore},
@@ -95,6 +97,39 @@ func callbackTold(t *T) {
 	t.OK(t.Driver.Close())
 	if len(got) > 0 || len(ends) > 0 {
 		t.Error("told twice")
+	}
+}
+
+// callbackWaiting has callbacks wait in the library, behind a task that finds no room for its stream, when the context fails.
+func callbackWaiting(t *T) {
+	t.OpenDriver(cuda.MaxHeldStreams(1))
+	held, s, faulty := t.Stream(), t.Stream(), t.Stream()
+	began, release, got := make(chan error), make(chan struct{}), make(chan int, 100)
+	if _, err := cuda.Go(held, func(context.Context) error { close(began); <-release; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	if _, err := cuda.Go(s, func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		t.Callback(s, func(err error) {
+			if !errors.Is(err, cuda.ErrDeviceLost) {
+				t.Errorf("callback %d got %v", i, err)
+			}
+			got <- i
+		})
+	}
+	t.Fault(faulty)
+	for i := range 20 {
+		if n := Receive(t, "a callback", got); n != i {
+			t.Errorf("callback %d came in place of %d", n, i)
+		}
+	}
+	close(release)
+	t.OK(t.Driver.Close())
+	if len(got) > 0 {
+		t.Error("a callback came twice")
 	}
 }
 
