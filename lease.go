@@ -186,6 +186,9 @@ func (st *staging) fill(l *lease, want, n, most uintptr) (r driver.Result) {
 		}
 		l.slots = nil
 	}
+	for _, p := range l.slots {
+		st.reused(p, l.size)
+	}
 	if len(l.slots) > 0 {
 		return driver.Success
 	}

@@ -121,6 +121,7 @@ func (p *PinnedPool) get(op string, n int) (*PinnedBlock, error) {
 		return nil, nil
 	}
 	p.blocks++
+	p.st.reused(at, uintptr(n))
 	return &PinnedBlock{p, unsafe.Slice((*byte)(at), n)}, nil
 }
 

@@ -17,6 +17,7 @@ type stagedCopy struct {
 	o      *copyOptions  // nil: nobody is to be told
 	done   *atomic.Int64 // bytes, for who watches
 	open   int           // chunks that are not done, and the call that queues them; guarded by staging.mu
+	told   func()        // called when somebody is about to be told of the end; nil: nobody cares
 }
 
 // deviceSide moves n bytes of a copy, from off on, between the device and a slot.
@@ -110,8 +111,13 @@ func (st *staging) end(job *stagedCopy) {
 	}
 	d := st.ctx.drv
 	if o := job.o; o != nil && o.done != nil {
-		err := st.failed
-		d.report("CopyDone", o.about(), func() { o.done(err) })
+		err, told := st.failed, job.told
+		d.report("CopyDone", o.about(), func() {
+			if told != nil && err == nil {
+				told()
+			}
+			o.done(err)
+		})
 	}
 	job.host = rows{}
 	st.ctx.copies.Add(-1)
@@ -170,7 +176,16 @@ func (st *staging) queueUp(s *Stream, l *lease, job *stagedCopy, move deviceSide
 		ops = []driver.MemOp{l.done(g)}
 		off += c.n
 	}
-	return st.tell(s, l, ops)
+	r = st.tell(s, l, ops)
+	job.mark(s)
+	return r
+}
+
+// mark tells a driver that looks after the program that the device's part of a copy is queued whose end the program is told of.
+func (job *stagedCopy) mark(s *Stream) {
+	if to, ok := s.driver().(driver.Checker); ok && job.o != nil && job.o.done != nil {
+		job.told = to.CopyQueued(s.ctx.raw, s.raw)
+	}
 }
 
 // queueDown queues a copy to the host. What a chunk waits for is queued with the end of the one before, unless it waits for that one.
@@ -216,6 +231,7 @@ func (st *staging) queueDown(s *Stream, l *lease, job *stagedCopy, move deviceSi
 		ops = next
 	}
 	hire(workers)
+	job.mark(s)
 	return st.tell(s, l, l.waitsAll(first, l.pair.next-1))
 }
 

@@ -157,6 +157,13 @@ func (st *staging) add(l *lease, c *chunk) (g uint32) {
 	return g
 }
 
+// reused tells a driver that looks after the program that some of the memory comes to somebody else, behind all that was done there.
+func (st *staging) reused(p unsafe.Pointer, n uintptr) {
+	if to, ok := st.ctx.drv.drv.(driver.Checker); ok {
+		to.Reused(driver.DevicePtr(uintptr(p)), n)
+	}
+}
+
 // queued ends the call that queues on l. If the driver refused a part of the copy, l is of no use any more.
 func (st *staging) queued(l *lease, refused bool) {
 	st.mu.Lock()

@@ -231,6 +231,18 @@ func (m *machine) NativeTold(cell uintptr) {
 	delete(k.natives, cell)
 }
 
+// CopyQueued implements driver.Checker.
+func (m *machine) CopyQueued(ctx driver.Context, raw driver.Stream) (told func()) {
+	m.mu.Lock()
+	defer m.unlock()
+	s, r := m.stream(ctx, raw)
+	if m.checker == nil || r != driver.Success {
+		return func() {}
+	}
+	behind := m.ahead(s)
+	return func() { m.observeAfter(behind, driver.Success) }
+}
+
 // seeAll takes off list, which is in order, what the program now knows to be complete.
 func (k *checker) seeAll(list *[]*actor, t tick) {
 	if len(*list) == 0 || !within((*list)[0].tick, t) {

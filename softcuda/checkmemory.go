@@ -53,6 +53,15 @@ func (k *checker) released(data []byte, p driver.DevicePtr) {
 	}
 }
 
+// Reused implements driver.Checker.
+func (m *machine) Reused(p driver.DevicePtr, n uintptr) {
+	m.mu.Lock()
+	defer m.unlock()
+	if k := m.checker; k != nil {
+		k.accesses.change(uintptr(p), uintptr(p)+n, func(t trail) trail { return trail{written: t.written} })
+	}
+}
+
 // left is what has been allocated and not freed.
 func (k *checker) left() (list []string) {
 	for _, a := range k.allocations {

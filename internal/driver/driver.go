@@ -200,4 +200,10 @@ type Checker interface {
 	// NativeTold is called when the program is about to be told, by OnDone, that a native host function has run; data is what the
 	// driver was given with it.
 	NativeTold(data uintptr)
+	// CopyQueued is called when all has been queued on s that a copy of ordinary memory needs of the device, and the program is to be told
+	// of its end; told is called when it is about to be.
+	CopyQueued(ctx Context, s Stream) (told func())
+	// Reused is called when the library has seen to it that whatever uses n bytes of pinned memory from now on is behind all that has
+	// used them.
+	Reused(at DevicePtr, n uintptr)
 }
