@@ -138,5 +138,5 @@ func (c *Context) drain() {
 
 // neverRan is the end of a function that why kept from running.
 func neverRan(fn hostfn.Func, why error) *LostError {
-	return &LostError{Name: funcName(fn), Site: siteName(fn.Site), Err: why}
+	return &LostError{Name: funcName(fn), Site: siteName(fn.Site), Err: why, kind: kindOf(fn)}
 }

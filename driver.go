@@ -175,7 +175,7 @@ func (d *Driver) becameQuiet() {
 // Close waits until all queued work is done, frees everything made from d, and lets go of the devices. Afterwards nothing of
 // the library runs any more, no goroutine and no host function, and every call returns ErrClosed (CONTRACT LI-01, LI-03).
 // Inside a host function Close is accepted and carried out later, on an ordinary goroutine. Inside a task, and inside an OnDone,
-// OnPanic or OnLost, it returns ErrDeadlock, since it would wait for that. Work that never ends makes Close wait forever: see Shutdown.
+// CopyDone, OnPanic or OnLost, it returns ErrDeadlock, since it would wait for that. Work that never ends makes Close wait forever: see Shutdown.
 func (d *Driver) Close() error {
 	if d == nil {
 		return nil
@@ -184,7 +184,7 @@ func (d *Driver) Close() error {
 		d.startShutdown()
 		return nil
 	}
-	return d.Shutdown(context.Background())
+	return d.shutdown("Driver.Close", context.Background())
 }
 
 // Shutdown is Close with a limit: when ctx ends first, it returns an error that wraps ctx's and says what is stuck. The
@@ -200,8 +200,12 @@ func (d *Driver) Shutdown(ctx context.Context) error {
 	if d.inHostFunction() {
 		return failf(op, ErrNotPermitted, "called inside a host function, which it would wait for; call Close, or call it from a goroutine")
 	}
+	return d.shutdown(op, ctx)
+}
+
+func (d *Driver) shutdown(op string, ctx context.Context) error {
 	if inReport() {
-		return failf(op, ErrDeadlock, "called inside an OnDone, OnPanic or OnLost, which it would wait for; call it from another goroutine")
+		return failf(op, ErrDeadlock, "called inside an OnDone, CopyDone, OnPanic or OnLost, which it would wait for; call it from another goroutine")
 	}
 	if t := d.tasks.current(); t != nil {
 		return failf(op, ErrDeadlock, "called in a task (%s), which it would wait for; call it from another goroutine", t.describe())

@@ -1,11 +1,13 @@
 package cuda
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"github.com/hostlaunch/cuda/internal/driver"
+	"github.com/hostlaunch/cuda/internal/hostfn"
 )
 
 // Code is a CUDA result code as an error: what errors.Is compares. The driver's codes keep their numbers; the codes of this
@@ -111,16 +113,32 @@ func failf(op string, c Code, format string, args ...any) error {
 	return &Error{Op: op, Code: c, Reason: fmt.Sprintf(format, args...)}
 }
 
+// kindOf is what messages call fn.
+func kindOf(fn hostfn.Func) string {
+	switch o, _ := fn.More.(*hostOptions); {
+	case o == nil:
+	case o.task != nil || o.graph != nil:
+		return "task"
+	case o.callback != nil:
+		return "callback"
+	}
+	return hostFunction
+}
+
+const hostFunction = "host function"
+
 // LostError says that a host function never ran, and why. It goes to the function's OnDone, or else to the driver's OnLost.
 type LostError struct {
 	Name string // the function: as Name gave it, or as the program calls it
 	Site string // file:line of the enqueue
 	Err  error
+
+	kind string // what it is, if no host function
 }
 
 // Error names the function, where it was enqueued, and why it never ran.
 func (e *LostError) Error() string {
-	return fmt.Sprintf("cuda: host function %s, enqueued at %s, never ran: %v", e.Name, e.Site, e.Err)
+	return fmt.Sprintf("cuda: %s %s, enqueued at %s, never ran: %v", cmp.Or(e.kind, hostFunction), e.Name, e.Site, e.Err)
 }
 
 // Unwrap gives the reason.
@@ -133,6 +151,8 @@ type PanicError struct {
 	Site  string // file:line of the enqueue
 	Value any    // what it panicked with; ErrGoexit if it called runtime.Goexit
 	Stack []byte // of the panic
+
+	kind string // what it is, if no host function
 }
 
 // ErrGoexit is the Value of a PanicError for a function that called runtime.Goexit, as t.FailNow does, on the software
@@ -141,7 +161,7 @@ var ErrGoexit = errors.New("runtime.Goexit called in a host function")
 
 // Error names the function, where it was enqueued, and the panic's value.
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("cuda: host function %s, enqueued at %s, panicked: %v", e.Name, e.Site, e.Value)
+	return fmt.Sprintf("cuda: %s %s, enqueued at %s, panicked: %v", cmp.Or(e.kind, hostFunction), e.Name, e.Site, e.Value)
 }
 
 // Unwrap gives the panic's value if it is an error.

@@ -210,7 +210,7 @@ func (c *Context) launch(s driver.Stream, h hostfn.Handle, fn hostfn.Func) drive
 }
 
 func panicked(fn hostfn.Func, out hostfn.Outcome) *PanicError {
-	return &PanicError{Name: funcName(fn), Site: siteName(fn.Site), Value: out.Panic, Stack: out.Stack}
+	return &PanicError{Name: funcName(fn), Site: siteName(fn.Site), Value: out.Panic, Stack: out.Stack, kind: kindOf(fn)}
 }
 
 // runHostFunc is what the driver calls, on its own thread.

@@ -54,7 +54,7 @@ func (it *later) ready() bool {
 		return it.passed
 	}
 	if t := it.task; t != nil && t.state != taskEnded {
-		return !it.ends && t.granted
+		return !it.ends && t.granted || it.ends && it.stream.ctx.lost() != driver.Success // nothing behind it can run any more
 	}
 	return true
 }

@@ -30,7 +30,8 @@ type PinnedBlock struct {
 	data []byte
 }
 
-// NewPinnedPool makes a pool of limit bytes, limit > 0, which are allocated now. cuMemHostAlloc.
+// NewPinnedPool makes a pool of limit bytes, limit > 0, which are allocated now. Pools and blocks take whole pages of 4096 bytes: limit is
+// rounded up to that (Len tells), and so is what each block takes of it. cuMemHostAlloc.
 //
 // Errors: ErrInvalidValue, ErrOutOfMemory. CONTRACT CY-07.
 func (c *Context) NewPinnedPool(limit int) (*PinnedPool, error) {
@@ -67,6 +68,9 @@ func (c *Context) NewPinnedPool(limit int) (*PinnedPool, error) {
 
 // Get takes a block of n bytes, n > 0, when there is room for it, or returns an error that wraps ctx's when ctx ends first. Blocks
 // larger than the pool are ErrInvalidValue. Its contents are undefined.
+//
+// What has to happen for a block to come back, the library does not know: a task that waits here for one that is released behind itself
+// waits until ctx ends. Its goroutine should have taken it before, or use TryGet.
 func (p *PinnedPool) Get(ctx context.Context, n int) (*PinnedBlock, error) {
 	const op = "PinnedPool.Get"
 	if ctx == nil {
@@ -202,6 +206,14 @@ func (b *PinnedBlock) ReleaseAfter(s *Stream) error {
 	if b == nil || b.data == nil {
 		return failf(op, ErrInvalidValue, "the block is nil or released")
 	}
+	err := b.releaseAfter(op, s)
+	if err != nil && s != nil && s.ctx.drv == b.pool.st.ctx.drv && s.ctx.lost() != driver.Success {
+		b.Release()
+	}
+	return err
+}
+
+func (b *PinnedBlock) releaseAfter(op string, s *Stream) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}

@@ -33,6 +33,9 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 	}
 	l, r := st.lease(s, host.bytes())
 	if r != driver.Success {
+		if st.pool != nil {
+			return s.ctx.resultf(op, r, "blocks have taken the room of the pool of Staging; release some, or have a pool for copies alone")
+		}
 		return s.ctx.resultf(op, r, "no pinned memory to stage the copy in; see Direct, and PinnedPool for memory set aside")
 	}
 	shared, err := st.share(op, s, l)

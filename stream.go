@@ -241,13 +241,16 @@ func streamValue[T any](s *Stream, op string, get func(driver.Driver, driver.Con
 }
 
 // Query reports whether all work queued on s so far is done. It does not wait. On a stream that captures it is
-// ErrCaptureUnsupported, and the capture is invalid (CONTRACT CP-11). cuStreamQuery.
+// ErrCaptureUnsupported, and the capture is invalid (CONTRACT CP-11); on one that StopOnError has stopped, ErrTaskFailed. cuStreamQuery.
 func (s *Stream) Query() (done bool, err error) {
 	const op = "Stream.Query"
 	if err := s.beginNow(op, "the stream"); err != nil {
 		return false, err
 	}
 	defer s.end()
+	if err := s.ctx.drv.tasks.stoppedOn(op, s); err != nil {
+		return false, err
+	}
 	if s.ctx.drv.tasks.waiting(s) {
 		return false, nil
 	}

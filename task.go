@@ -64,7 +64,7 @@ const (
 //
 // fn may call CUDA, queue work on any stream, its own included, and wait for other streams. Waiting for its own stream, or for work
 // behind a task that waits for this one, is ErrDeadlock at once (CONTRACT TK-03). That is known of fn's own goroutine, by every
-// call of this library that waits; of goroutines that fn starts, and of its waiting on channels, it is not.
+// call of this library that waits, but PinnedPool.Get; of goroutines that fn starts, and of its waiting on channels, it is not.
 //
 // The context that fn gets is that of WithContext, or else context.Background(); it ends when fn has returned. What fn returns, or
 // a panic as a *PanicError, is in Task.Err, and goes to OnDone; the stream goes on, unless StopOnError is given. fn runs exactly once,
@@ -76,8 +76,8 @@ const (
 // than MaxHeldStreams of a device are held at a time: further tasks wait in the library, in the order of their Go calls. What is
 // queued behind such a task waits there too, in its order, and its caller does not; should the driver refuse it then, that is
 // logged, or told to OnDone. Only what cannot be made later waits for its turn: copies between the device and ordinary or pinned
-// memory, launches of graphs, captures, attributes, what is queued on the per-thread stream, which only its own thread can do, and of
-// course Sync and Wait (CONTRACT TK-07). And the driver's calls that
+// memory and of rows, HostCopy and HostLaunchNative, launches of graphs, captures, attributes, Attach and ReleaseAfter, what is queued
+// on the per-thread stream, which only its own thread can do, and of course Sync and Wait (CONTRACT TK-07). And the driver's calls that
 // synchronise implicitly wait as long as any stream is held. So in that time memory that is closed is freed later, and modules are
 // unloaded later; LoadModule and, if the streams made beforehand are used up (TaskStreams), NewStream wait until no stream is held,
 // and are ErrDeadlock in a task. What other libraries do is not covered: a stream that they hold counts against the hardware's
@@ -193,7 +193,7 @@ func taskName(fn func(context.Context) error) string {
 func WithContext(ctx context.Context) HostOption { return func(o *hostOptions) { o.parent = ctx } }
 
 // StopOnError has a task that fails stop its stream: nothing that was queued behind it there runs, and every later call on the stream that
-// queues fails with ErrTaskFailed and the task's error. Tasks and host functions behind it are told, as of a LostError; events
+// queues fails with ErrTaskFailed and the task's error. Tasks, host functions and callbacks behind it are told, as of a LostError; events
 // recorded behind it stay as they were. For that, what is queued on the stream waits in the library until the task has ended. The
 // stream stays stopped; close it and make another. For Go.
 func StopOnError() HostOption { return func(o *hostOptions) { o.stop = true } }
@@ -404,7 +404,7 @@ func (t *Task) call(err *error) {
 	t.opts.span.runs()
 	defer t.opts.span.ran()
 	hostfn.Call(func() { *err = callTask(ctx, t.fn) }, func(out hostfn.Outcome) {
-		p := &PanicError{Name: t.name, Site: siteName(t.site), Value: out.Panic, Stack: out.Stack}
+		p := &PanicError{Name: t.name, Site: siteName(t.site), Value: out.Panic, Stack: out.Stack, kind: "task"}
 		if out.Goexit {
 			containedGoexit(p)
 		}

@@ -281,13 +281,41 @@ func (b *tasks) everybody() []*Task {
 	return slices.AppendSeq(slices.Clone(b.list), maps.Keys(b.inGraphs))
 }
 
-// fail ends the tasks of c that wait in the library: c has failed.
+// fail ends the tasks of c that wait in the library: c has failed. What waits there behind them, and behind those that run, is told so.
 func (b *tasks) fail(c *Context, why error) {
 	for _, t := range b.all() {
 		if t.stream.ctx == c {
 			t.lose(why)
 		}
 	}
+	for _, k := range b.lanesOf(c) {
+		b.pump(c.drv, k)
+	}
+}
+
+// lanesOf are the lanes of a context.
+func (b *tasks) lanesOf(c *Context) (list []laneKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for k := range b.lanes {
+		if k.ctx == c {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// stoppedOn is the error of a call on s if a failed task has stopped it.
+func (b *tasks) stoppedOn(op string, s *Stream) error {
+	if b.active.Load() == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.lanes[s.lane()]; l != nil && l.stopped != nil {
+		return stoppedError(op, l.stopped)
+	}
+	return nil
 }
 
 // stoppedError is the error of what is queued on a stream that a failed task has stopped.
