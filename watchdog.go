@@ -167,7 +167,11 @@ func (w *waiters) describe(stream uintptr) string {
 	var parts []string
 	for i := range w {
 		if r := w[i].Load(); r != nil && (r.stream == stream || r.stream == forTurn) {
-			parts = append(parts, fmt.Sprintf("the goroutine in %s at %s, for %v", r.op, siteName(r.site), time.Since(r.since).Round(time.Millisecond)))
+			at := ""
+			if r.site != 0 {
+				at = " at " + siteName(r.site)
+			}
+			parts = append(parts, fmt.Sprintf("the goroutine in %s%s, for %v", r.op, at, time.Since(r.since).Round(time.Millisecond)))
 		}
 	}
 	if parts == nil {
