@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/internal/bench/rig"
@@ -177,9 +176,20 @@ func threads() int {
 	return len(list)
 }
 
-// processorTime is what the process has used so far.
-func processorTime() (time.Duration, error) {
-	var t unix.Timespec
-	err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &t)
-	return time.Duration(t.Nano()), err
+// processorTime is what the process's threads have used so far, to about a nanosecond.
+func processorTime() (total time.Duration, err error) {
+	list, err := os.ReadDir("/proc/self/task")
+	for _, thread := range list {
+		text, err := os.ReadFile("/proc/self/task/" + thread.Name() + "/schedstat")
+		if err != nil {
+			continue // it has ended
+		}
+		ns, _, _ := strings.Cut(string(text), " ")
+		d, err := time.ParseDuration(ns + "ns")
+		if err != nil {
+			return 0, err
+		}
+		total += d
+	}
+	return total, err
 }
