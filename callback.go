@@ -15,10 +15,11 @@ import (
 // queued on s before has finished, and what is queued afterwards waits until it returns. AddCallback itself returns at once.
 //
 // What distinguishes it from HostLaunch is that fn also runs when the context has failed: it gets nil, or that error, which is
-// an ErrDeviceLost. fn runs exactly once (CONTRACT CB-01, CB-02), unless StopOnError stops s before: then it never runs, and OnDone says so. Otherwise it is like a host function: it runs on a thread of
-// the driver, CUDA is forbidden inside, and a panic is recovered and reported. Name and OnDone apply; OnDone gets nil after fn
-// has run, whatever fn got. If the driver does not run the callbacks of a failed context within a second, the library does, in
-// the order they were added, on ordinary goroutines. A callback cannot be captured (CONTRACT CB-03).
+// an ErrDeviceLost. fn runs exactly once (CONTRACT CB-01, CB-02), unless StopOnError stops s before: then it never runs, and OnDone
+// says so. Otherwise it is like a host function: it runs on a thread of the driver, CUDA is forbidden inside, and a panic is
+// recovered and reported. Name and OnDone apply; OnDone gets nil after fn has run, whatever fn got. If the driver does not run the
+// callbacks of a failed context within a second, the library does, in the order they were added, on ordinary goroutines. A
+// callback cannot be captured (CONTRACT CB-03).
 //
 // On an error nothing was queued and fn will never run: ErrInvalidValue for a nil argument and for SyncMode, which callbacks
 // do not have; ErrClosed; ErrNotPermitted inside a host function; ErrDeviceLost if the failure is known already.
