@@ -19,8 +19,8 @@ type copyOptions struct {
 }
 
 // Staging has the copy go through pool's memory rather than through the context's own ring. pool must belong to the queue's
-// context. It concerns ordinary memory alone: pinned memory needs no staging. Copies share what room blocks have left, and wait for one another
-// there; if blocks have left less than 64 KiB, or a smaller pool not whole, it is ErrOutOfMemory.
+// context. It concerns ordinary memory alone: pinned memory needs no staging. Copies share what room blocks have left, and wait
+// for one another there; if blocks have left less than 64 KiB, or a smaller pool not whole, it is ErrOutOfMemory.
 func Staging(pool *PinnedPool) CopyOption {
 	return func(o *copyOptions) { o.pool, o.direct = pool, false }
 }

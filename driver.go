@@ -175,7 +175,8 @@ func (d *Driver) becameQuiet() {
 // Close waits until all queued work is done, frees everything made from d, and lets go of the devices. Afterwards nothing of
 // the library runs any more, no goroutine and no host function, and every call returns ErrClosed (CONTRACT LI-01, LI-03).
 // Inside a host function Close is accepted and carried out later, on an ordinary goroutine. Inside a task, and inside an OnDone,
-// CopyDone, OnPanic or OnLost, it returns ErrDeadlock, since it would wait for that. Work that never ends makes Close wait forever: see Shutdown.
+// CopyDone, OnPanic or OnLost, it returns ErrDeadlock, since it would wait for that. Work that never ends makes Close wait forever:
+// see Shutdown.
 func (d *Driver) Close() error {
 	if d == nil {
 		return nil

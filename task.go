@@ -420,7 +420,9 @@ func (t *Task) end(err error) {
 	t.err, t.fn = err, nil
 	t.opts.span.fails(err)
 	t.opts.span = opSpan{} // a program may keep the Task, and is not to keep the trace with it
-	if !t.opts.stop {      // else what has not begun on the stream must not
+
+	// What stops its stream does so before anything goes on there; else the stream need not wait for the book-keeping.
+	if !t.opts.stop {
 		t.over()
 	}
 	d.tasks.end(t, err)

@@ -137,8 +137,8 @@ func (b *tasks) begin(t *Task) error {
 	id := native.Goroutine()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l := b.lanes[t.lane]; l != nil && l.stopped != nil {
-		return t.neverRan(stoppedError("Go", l.stopped))
+	if err := b.stoppedLane("Go", t.lane); err != nil {
+		return t.neverRan(err)
 	}
 	b.run(t, id)
 	return nil
@@ -312,7 +312,12 @@ func (b *tasks) stoppedOn(op string, s *Stream) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l := b.lanes[s.lane()]; l != nil && l.stopped != nil {
+	return b.stoppedLane(op, s.lane())
+}
+
+// stoppedLane is stoppedOn for a lane. mu is held.
+func (b *tasks) stoppedLane(op string, k laneKey) error {
+	if l := b.lanes[k]; l != nil && l.stopped != nil {
 		return stoppedError(op, l.stopped)
 	}
 	return nil

@@ -65,8 +65,8 @@ func (b *tasks) enter(op string, s *Stream) error {
 
 // enterLane is enter with mu held.
 func (b *tasks) enterLane(op string, k laneKey, blocking bool) error {
-	if l := b.lanes[k]; l != nil && l.stopped != nil {
-		return stoppedError(op, l.stopped)
+	if err := b.stoppedLane(op, k); err != nil {
+		return err
 	}
 	if blocking && len(b.lanes) > 0 {
 		b.link(k, b.at(k, true))
