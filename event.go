@@ -328,15 +328,12 @@ func (s *Stream) record(op string, e *Event, flags uint32) error {
 		sp.begins(s)
 		err := s.recordNow(op, sp, e)
 		sp.ends(s, err)
-		if err != nil {
-			return err
-		}
-		e.captured.Store(c)
-		return nil
+		return err
 	}
 	if r := s.driver().EventRecordWithFlags(s.ctx.raw, e.raw, s.raw, flags); r != driver.Success {
 		return s.ctx.result(op, r)
 	}
+	e.recordedByGraph()
 	e.noteRecord(s, sp, s.ctx.drv.tasks.behindStream(s))
 	c.keep(e.res)
 	return nil

@@ -57,37 +57,35 @@ func (m *mark) release() {
 type marks struct {
 	recording sync.Mutex // held across the driver's call, so that the latest record is the driver's latest too
 	latest    atomic.Pointer[mark]
+	made      *record // the latest one that the driver has made in the Event; nil: none; guarded by recording
+}
 
-	// Of the latest record that the driver has made in the Event; guarded by recording.
-	madeAs     *mark // nil if it is not marked
-	madeBehind []*Task
+// record is what is known of a record that the driver has made in an Event, or that a graph makes there.
+type record struct {
+	mark   *mark // nil if it is not marked
+	behind []*Task
+	in     *capture // nil: in none
 }
 
 // set makes m, which may be nil, the latest record.
 func (l *marks) set(m *mark) { l.latest.Swap(m).release() }
 
-// made notes that the driver has made a record in the Event, with its mark, which may be nil. The caller holds recording.
-func (l *marks) made(m *mark, behind []*Task) {
-	if m != nil {
-		m.refs.Add(1)
+// make notes that the driver has made r in the Event, or with nil that the Event knows of none. The caller holds recording.
+func (l *marks) make(r *record) {
+	if r != nil && r.mark != nil {
+		r.mark.refs.Add(1)
 	}
-	l.madeAs.release()
-	l.madeAs, l.madeBehind = m, behind
-}
-
-// takeBack makes the latest record that the driver has made the latest one. The caller holds recording.
-func (l *marks) takeBack() {
-	if l.madeAs != nil {
-		l.madeAs.refs.Add(1)
+	if l.made != nil {
+		l.made.mark.release()
 	}
-	l.set(l.madeAs)
+	l.made = r
 }
 
 // drop lets go of all marks.
 func (l *marks) drop() {
 	l.recording.Lock()
 	defer l.recording.Unlock()
-	l.made(nil, nil)
+	l.make(nil)
 	l.set(nil)
 }
 
@@ -104,7 +102,8 @@ func (l *marks) get() *mark {
 // recordNow records e in s, and marks that if tasks are about.
 func (s *Stream) recordNow(op string, sp opSpan, e *Event) error {
 	var m *mark
-	if s.ctx.drv.tasks.active.Load() > 0 && s.capture() == nil {
+	in := s.capture()
+	if s.ctx.drv.tasks.active.Load() > 0 && in == nil {
 		var err error
 		if m, err = s.ctx.newMark(op); err != nil {
 			return err
@@ -126,7 +125,8 @@ func (s *Stream) recordNow(op string, sp opSpan, e *Event) error {
 	e.pending.Store(nil)
 	e.marks.set(m)
 	behind := s.ctx.drv.tasks.behindStream(s)
-	e.marks.made(m, behind)
+	e.marks.make(&record{m, behind, in})
+	e.captured.Store(in)
 	e.noteRecord(s, sp, behind)
 	return nil
 }
@@ -152,7 +152,6 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 		return err
 	}
 	m.refs.Add(1)
-	before := e.recorded.Load()
 	var behind []*Task
 	call := func() driver.Result {
 		r := s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
@@ -160,20 +159,20 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 		defer e.marks.recording.Unlock()
 		if r == driver.Success && e.marks.latest.Load() == m {
 			if r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw); r == driver.Success {
-				e.marks.made(m, behind)
+				e.marks.make(&record{mark: m, behind: behind})
 			}
 		}
 		m.made.Store(r == driver.Success)
 		return r
 	}
 	it := &later{op: op, span: sp, uses: []*resource{e.res}, call: call, done: make(chan struct{}), direct: true, then: func() {
-		e.unrecord(m, before)
+		e.unrecord(m)
 		m.release()
 	}}
 	m.rec = it
-	e.captured.Store(nil)
 	e.marks.recording.Lock()
 	behind = s.putLater(it, nil)
+	e.captured.Store(nil)
 	e.noteRecord(s, sp, behind)
 	e.pending.Store(it)
 	e.marks.set(m)
@@ -184,15 +183,34 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 	return err
 }
 
-// unrecord takes back what recordLater has noted if m was not recorded: the driver's event is as it was. before is what recorded was.
-func (e *Event) unrecord(m *mark, before bool) {
+// unrecord takes back what recordLater has noted if m was not recorded: the event is as it was when the driver last made a record of it.
+func (e *Event) unrecord(m *mark) {
 	e.marks.recording.Lock()
 	defer e.marks.recording.Unlock()
-	if !m.made.Load() && e.marks.latest.Load() == m {
-		e.marks.takeBack()
-		e.setBehind(e.marks.madeBehind)
-		e.recorded.Store(before)
+	if m.made.Load() || e.marks.latest.Load() != m {
+		return
 	}
+	was := e.marks.made
+	e.recorded.Store(was != nil)
+	if was == nil {
+		was = &record{}
+	}
+	if was.mark != nil {
+		was.mark.refs.Add(1)
+	}
+	e.marks.set(was.mark)
+	e.setBehind(was.behind)
+	e.captured.Store(was.in)
+}
+
+// recordedByGraph notes that a graph records e.
+func (e *Event) recordedByGraph() {
+	e.marks.recording.Lock()
+	defer e.marks.recording.Unlock()
+	if e.marks.made == nil {
+		e.marks.make(&record{})
+	}
+	e.recorded.Store(true)
 }
 
 // complete reports whether e's latest record, of which nothing waits in the library, is known to be done.

@@ -256,7 +256,7 @@ func (e *eventParams) lower(l *lowering) error {
 		return failf(l.op, ErrInvalidHandle, "the event belongs to %s and the graph to %s; record an event in the context that made it", e.event.ctx.describe(), c.describe())
 	}
 	if e.kind == driver.NodeEventRecord {
-		e.event.recorded.Store(true)
+		e.event.recordedByGraph()
 	}
 	l.params.Type, l.params.Event = e.kind, e.event.raw
 	return nil

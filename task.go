@@ -194,8 +194,8 @@ func WithContext(ctx context.Context) HostOption { return func(o *hostOptions) {
 
 // StopOnError has a task that fails stop its stream: nothing that was queued behind it there runs, and every later call on the stream that
 // queues fails with ErrTaskFailed and the task's error. Tasks, host functions and callbacks behind it are told, as of a LostError; events
-// recorded behind it stay as they were. For that, what is queued on the stream waits in the library until the task has ended. The
-// stream stays stopped; close it and make another. For Go.
+// recorded behind it stay as they were, and are not complete until their records have been refused. For that, what is queued on the
+// stream waits in the library until the task has ended. The stream stays stopped; close it and make another. For Go.
 func StopOnError() HostOption { return func(o *hostOptions) { o.stop = true } }
 
 // Done returns a channel that is closed when the task's function has returned, or can never run (CONTRACT TK-05).

@@ -367,10 +367,11 @@ func eventsOfStopped(t *T) {
 	mine := errors.New("mine")
 	failing := t.Task(stops, func(ctx context.Context) error { return errors.Join(entered.task(ctx), mine) }, cuda.StopOnError())
 	t.OK(stops.Record(e))
-	t.OK(stops.Record(fresh))
+	t.OK(errors.Join(stops.Record(fresh), stops.Record(fresh)))
 	entered.Open()
 	<-failing.Done()
 	t.Eventually("the stream is stopped", func() bool { return errors.Is(stops.Record(fresh), cuda.ErrTaskFailed) })
+	t.OK(fresh.Sync()) // until the records have been refused
 	_, err := fresh.Elapsed(fresh)
 	t.Is(err, cuda.ErrNotRecorded)
 	if done, err := e.Query(); done || err != nil {
