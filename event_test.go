@@ -111,6 +111,30 @@ func TestRecordLaterRefused(t *testing.T) {
 	l.items = nil
 }
 
+// TestStoppedMeanwhile: a call that found its stream running, and finds it stopped and nothing in its lane when it is to queue, queues nothing.
+func TestStoppedMeanwhile(t *testing.T) {
+	dev, _ := eventOf(t, new(eventful))
+	s, b, mine := dev.DefaultStream(), &dev.drv.tasks, errors.New("mine")
+	if s.waitsTurn() {
+		t.Error("a stream without tasks waits for its turn")
+	}
+	l := b.at(s.lane(), true)
+	l.stopped = mine
+	b.active.Add(1)
+	if !s.waitsTurn() {
+		t.Error("a stopped stream has its work queued")
+	}
+	err := s.later("Stream.Launch", opSpan{}, func() driver.Result {
+		t.Error("the driver was called")
+		return driver.Success
+	})
+	if !errors.Is(err, ErrTaskFailed) || !errors.Is(err, mine) {
+		t.Errorf("later = %v", err)
+	}
+	b.active.Add(-1)
+	l.stopped = nil
+}
+
 // TestEventWaitListed: HL-07, the watchdog finds a Wait whose event's record waits in the library.
 func TestEventWaitListed(t *testing.T) {
 	dev, e := eventOf(t, new(eventful))

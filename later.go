@@ -149,12 +149,12 @@ func (it *later) do(stopped error) {
 		err = c.lostError(it.op, lost)
 	} else if stopped != nil {
 		err = stoppedError(it.op, stopped)
-	} else if it.span.begins(it.stream); true {
-		r := it.call()
-		err = c.resultf(it.op, r, "the driver refused what waited behind a task")
-		if err != nil && !c.drv.tasks.tell(it, err) && it.refused == nil && c.lost() == driver.Success {
-			c.drv.logError("cuda: the driver refused a call that waited behind a task", "op", it.op, "err", err)
-		}
+	} else {
+		it.span.begins(it.stream)
+		err = c.resultf(it.op, it.call(), "the driver refused what waited behind a task")
+	}
+	if err != nil && !c.drv.tasks.tell(it, err) && it.refused == nil && stopped == nil && c.lost() == driver.Success {
+		c.drv.logError("cuda: the driver refused a call that waited behind a task", "op", it.op, "err", err)
 	}
 	it.span.ends(it.stream, err)
 	if err != nil && it.refused != nil {

@@ -343,16 +343,6 @@ func (b *tasks) stoppedAt(fn hostfn.Func) error {
 	return nil
 }
 
-// busyFor is a lane where something waits in the library that is before new work of lane k, if there is one. mu is held.
-func (b *tasks) busyFor(k laneKey, blocking bool) (laneKey, *lane) {
-	for other, o := range b.lanes {
-		if len(o.items) > 0 && (other == k || k.orders(other, blocking && o.blocking)) {
-			return other, o
-		}
-	}
-	return laneKey{}, nil
-}
-
 // anyLeft reports whether one of list has not ended, or what it was behind if it never ran.
 func (b *tasks) anyLeft(list []*Task) bool {
 	if len(list) == 0 || b.active.Load() == 0 {
@@ -383,7 +373,8 @@ func (b *tasks) behindStream(s *Stream) []*Task {
 	return slices.Collect(maps.Keys(set))
 }
 
-// waiting reports whether anything waits in the library that is before new work of s.
+// waiting reports whether anything waits in the library that is before new work of s, or s is stopped: what a call has begun to queue
+// while the task ran that stopped it goes to the lane too, which refuses it.
 func (b *tasks) waiting(s *Stream) bool {
 	if b.active.Load() == 0 {
 		return false
@@ -391,8 +382,13 @@ func (b *tasks) waiting(s *Stream) bool {
 	k, blocking := s.lane(), s.blockingLane()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, o := b.busyFor(k, blocking)
-	return o != nil
+	for other, o := range b.lanes {
+		switch busy := len(o.items) > 0; {
+		case other == k && (busy || o.stopped != nil), busy && k.orders(other, blocking && o.blocking):
+			return true
+		}
+	}
+	return false
 }
 
 // orders reports whether k or other is the legacy stream, which with both being blocking orders their work.
