@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ var taskTurnCases = []Case{
 	{ID: "TK-07", Name: "every kind of work behind a waiting task", Run: everythingBehindWaiting},
 	{ID: "TK-07", Name: "events behind a waiting task", Run: eventsBehindWaiting},
 	{ID: "TK-07", Name: "events behind a task that stops its stream stay as they were", Run: eventsOfStopped},
+	{ID: "TK-07", Name: "work queued while a task stops its stream is not done", Run: queuedWhileStopped},
 	{ID: "TK-07", Name: "the legacy stream and a waiting task", Run: legacyAndWaiting},
 	{ID: "TK-07", Name: "calls that wait for their turn", Run: callsThatWait},
 	{ID: "TK-07", Name: "closed behind a waiting task", Run: closedBehindWaiting},
@@ -384,4 +386,42 @@ func eventsOfStopped(t *T) {
 	t.Waits("work behind the former record", behind)
 	g.Open()
 	t.Completes("work behind the former record", behind)
+}
+
+// queuedWhileStopped: whoever queues behind a task while that fails and stops its stream is refused, or has queued what is never done.
+func queuedWhileStopped(t *T) {
+	const rounds, callers, each = 100, 4, 12
+	b, e, other := t.Buffer(4), t.Event(cuda.WithTiming()), t.Stream()
+	t.OK(other.Memset(b, 1))
+	t.Sync(other)
+	var ran, accepted, told atomic.Int32
+	for range rounds {
+		s, err := t.Device(0).NewStream()
+		t.OK(err)
+		t.Task(s, func(context.Context) error { return errors.New("mine") }, cuda.StopOnError())
+		var all sync.WaitGroup
+		for range callers {
+			all.Go(func() {
+				for range each {
+					refused := errors.Join(s.Memset(b, 9), s.Record(e))
+					if cuda.HostLaunch(s, func() { ran.Add(1) }, cuda.OnDone(func(error) { told.Add(1) })) == nil {
+						accepted.Add(1)
+					}
+					if refused != nil && !errors.Is(refused, cuda.ErrTaskFailed) {
+						t.Error(refused)
+					}
+				}
+			})
+		}
+		all.Wait()
+		t.OK(s.Close())
+	}
+	t.Eventually("whoever queued a function is told", func() bool { return told.Load() == accepted.Load() })
+	t.OK(e.Sync())
+	if _, err := e.Elapsed(e); !errors.Is(err, cuda.ErrNotRecorded) {
+		t.Errorf("Elapsed = %v of an event of stopped streams", err)
+	}
+	if got := t.Bytes(other, b); ran.Load() != 0 || got[0] != 1 {
+		t.Errorf("%d functions ran, and the memory has %d", ran.Load(), got[0])
+	}
 }
