@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -57,12 +58,19 @@ func (m *mark) release() {
 type marks struct {
 	recording sync.Mutex // held across the driver's call, so that the latest record is the driver's latest too
 	latest    atomic.Pointer[mark]
-	made      *record // the latest one that the driver has made in the Event; nil: none; guarded by recording
+
+	// Guarded by recording.
+	made    *record   // the latest one that the driver has made in the Event; nil: none
+	waiting []*record // those that wait in the library, in their order
+	number  uint64    // of the latest one
 }
 
-// record is what is known of a record that the driver has made in an Event, or that a graph makes there.
+// record is what is known of a record of an Event, be it that the driver has made it there, or a graph makes it, or that it waits in the
+// library.
 type record struct {
-	mark   *mark // nil if it is not marked
+	number uint64 // later ones have greater ones
+	it     *later // that makes it, if it waits
+	mark   *mark  // nil if it is not marked
 	behind []*Task
 	in     *capture // nil: in none
 }
@@ -79,6 +87,20 @@ func (l *marks) make(r *record) {
 		l.made.mark.release()
 	}
 	l.made = r
+}
+
+// next is the number of a new record. The caller holds recording.
+func (l *marks) next() uint64 {
+	l.number++
+	return l.number
+}
+
+// before is the latest record but for those that are refused; nil: there is none. The caller holds recording.
+func (l *marks) before() *record {
+	if last := len(l.waiting) - 1; last >= 0 && (l.made == nil || l.made.number < l.waiting[last].number) {
+		return l.waiting[last]
+	}
+	return l.made
 }
 
 // drop lets go of all marks.
@@ -125,7 +147,7 @@ func (s *Stream) recordNow(op string, sp opSpan, e *Event) error {
 	e.pending.Store(nil)
 	e.marks.set(m)
 	behind := s.ctx.drv.tasks.behindStream(s)
-	e.marks.make(&record{m, behind, in})
+	e.marks.make(&record{number: e.marks.next(), mark: m, behind: behind, in: in})
 	e.captured.Store(in)
 	e.noteRecord(s, sp, behind)
 	return nil
@@ -152,28 +174,29 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 		return err
 	}
 	m.refs.Add(1)
-	var behind []*Task
+	rec := &record{mark: m}
 	call := func() driver.Result {
 		r := s.driver().EventRecord(s.ctx.raw, m.raw, s.raw)
 		e.marks.recording.Lock()
 		defer e.marks.recording.Unlock()
-		if r == driver.Success && e.marks.latest.Load() == m {
+		if r == driver.Success && (e.marks.made == nil || e.marks.made.number < rec.number) { // later ones that wait may be refused
 			if r = s.driver().EventRecord(s.ctx.raw, e.raw, s.raw); r == driver.Success {
-				e.marks.make(&record{mark: m, behind: behind})
+				e.marks.make(&record{number: rec.number, mark: m, behind: rec.behind})
 			}
 		}
 		m.made.Store(r == driver.Success)
 		return r
 	}
 	it := &later{op: op, span: sp, uses: []*resource{e.res}, call: call, done: make(chan struct{}), direct: true, then: func() {
-		e.unrecord(m)
+		e.recordOver(rec)
 		m.release()
 	}}
 	m.rec = it
 	e.marks.recording.Lock()
-	behind = s.putLater(it, nil)
+	rec.number, rec.it, rec.behind = e.marks.next(), it, s.putLater(it, nil)
+	e.marks.waiting = append(e.marks.waiting, rec)
 	e.captured.Store(nil)
-	e.noteRecord(s, sp, behind)
+	e.noteRecord(s, sp, rec.behind)
 	e.pending.Store(it)
 	e.marks.set(m)
 	e.marks.recording.Unlock()
@@ -183,14 +206,15 @@ func (s *Stream) recordLater(op string, sp opSpan, e *Event) error {
 	return err
 }
 
-// unrecord takes back what recordLater has noted if m was not recorded: the event is as it was when the driver last made a record of it.
-func (e *Event) unrecord(m *mark) {
+// recordOver is the end of what recordLater has queued. If it was refused, the event is as it was before: another record may wait.
+func (e *Event) recordOver(rec *record) {
 	e.marks.recording.Lock()
 	defer e.marks.recording.Unlock()
-	if m.made.Load() || e.marks.latest.Load() != m {
+	e.marks.waiting = slices.DeleteFunc(e.marks.waiting, func(other *record) bool { return other == rec })
+	if rec.mark.made.Load() || e.marks.latest.Load() != rec.mark {
 		return
 	}
-	was := e.marks.made
+	was := e.marks.before()
 	e.recorded.Store(was != nil)
 	if was == nil {
 		was = &record{}
@@ -198,6 +222,7 @@ func (e *Event) unrecord(m *mark) {
 	if was.mark != nil {
 		was.mark.refs.Add(1)
 	}
+	e.pending.Store(was.it)
 	e.marks.set(was.mark)
 	e.setBehind(was.behind)
 	e.captured.Store(was.in)
@@ -298,8 +323,8 @@ func (w *recordWait) end() {
 	w.waited()
 }
 
-// awaitRecord waits while e's latest record waits in the library. In a task it first makes sure that the caller may wait for e: then it is
-// that record that may be waited for, and not one that others make meanwhile. end must follow if it returns nil.
+// awaitRecord waits while e's latest record waits in the library: then it is that record that is to be waited for, and not one that
+// others make meanwhile. In a task that is always so, and it first makes sure that the caller may wait for e. end must follow if it returns nil.
 func (e *Event) awaitRecord(op string, ctx context.Context) (*recordWait, error) {
 	inTask := e.ctx.drv.tasks.current() != nil
 	for {
@@ -326,6 +351,9 @@ func (e *Event) mayAwait(op string, inTask bool) (w *recordWait, err error) {
 	defer e.marks.recording.Unlock()
 	w = &recordWait{it: e.pendingRecord(), waited: noWait}
 	if !inTask {
+		if w.it != nil {
+			w.m = e.marks.get()
+		}
 		return w, nil
 	}
 	if w.m, err = e.marked(op, e.ctx); err != nil {

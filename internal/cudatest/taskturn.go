@@ -21,6 +21,8 @@ var taskTurnCases = []Case{
 	{ID: "TK-07", Name: "every kind of work behind a waiting task", Run: everythingBehindWaiting},
 	{ID: "TK-07", Name: "events behind a waiting task", Run: eventsBehindWaiting},
 	{ID: "TK-07", Name: "events behind a task that stops its stream stay as they were", Run: eventsOfStopped},
+	{ID: "TK-07", Name: "a record is refused over one that waits", Run: refusedOverWaiting},
+	{ID: "TK-07", Name: "an event recorded anew while somebody waits for a record that waits", Run: syncRecordedAnew},
 	{ID: "TK-07", Name: "work queued while a task stops its stream is not done", Run: queuedWhileStopped},
 	{ID: "TK-07", Name: "the legacy stream and a waiting task", Run: legacyAndWaiting},
 	{ID: "TK-07", Name: "calls that wait for their turn", Run: callsThatWait},
@@ -386,6 +388,66 @@ func eventsOfStopped(t *T) {
 	t.Waits("work behind the former record", behind)
 	g.Open()
 	t.Completes("work behind the former record", behind)
+}
+
+// refusedOverWaiting: an event whose latest record is refused is as it was: its former record, which waits on another stream, counts.
+func refusedOverWaiting(t *T) {
+	a, stops, third := t.Stream(), t.Stream(), t.Stream()
+	e, mine := t.Event(cuda.WithTiming()), errors.New("mine")
+	g, entered := t.TaskGate(a, cuda.StopOnError()), t.newGate()
+	var done atomic.Bool
+	t.Host(a, func() { time.Sleep(20 * time.Millisecond); done.Store(true) })
+	t.OK(a.Record(e))
+	t.Task(stops, func(ctx context.Context) error { return errors.Join(entered.task(ctx), mine) }, cuda.StopOnError())
+	told := make(chan error, 1)
+	t.OK(stops.Record(e))
+	t.Host(stops, func() {}, cuda.OnDone(func(err error) { told <- err }))
+	entered.Open()
+	t.Is(Receive(t, "OnDone", told), cuda.ErrTaskFailed) // and so the record before it has been refused too
+	if done, err := e.Query(); done || err != nil {
+		t.Errorf("Query = %v, %v, while the record that counts waits", done, err)
+	}
+	_, err := e.Elapsed(e)
+	t.Is(err, cuda.ErrNotReady)
+	t.OK(third.WaitEvent(e))
+	early := make(chan bool, 1)
+	t.Host(third, func() { early <- !done.Load() })
+	g.Open()
+	if Receive(t, "the function", early) {
+		t.Error("what waits for the event ran before what that is behind")
+	}
+	t.OK(e.Sync())
+	_, err = e.Elapsed(e)
+	t.OK(err)
+}
+
+// syncRecordedAnew: who waits for a record waits for it also if it is made when the event has long been recorded anew.
+func syncRecordedAnew(t *T) {
+	for name, wait := range map[string]func(e *cuda.Event) error{
+		"Sync": (*cuda.Event).Sync,
+		"Wait": func(e *cuda.Event) error { return e.Wait(t.Context()) },
+		"Done": func(e *cuda.Event) error { <-e.Done(); return nil },
+	} {
+		a, b, e := t.Stream(), t.Stream(), t.Event()
+		first, second := t.TaskGate(a, cuda.StopOnError()), t.TaskGate(b, cuda.StopOnError())
+		var done atomic.Bool
+		t.Host(a, func() { time.Sleep(20 * time.Millisecond); done.Store(true) })
+		t.OK(a.Record(e))
+		over := make(chan error, 1)
+		go func() {
+			err := wait(e)
+			if !done.Load() {
+				t.Errorf("%s returned, and neither record was complete", name)
+			}
+			over <- err
+		}()
+		time.Sleep(5 * time.Millisecond) // so that it waits, as a rule
+		t.OK(b.Record(e))
+		first.Open()
+		t.Sync(a)
+		second.Open()
+		t.OK(Receive(t, name, over))
+	}
 }
 
 // queuedWhileStopped: whoever queues behind a task while that fails and stops its stream is refused, or has queued what is never done.
