@@ -183,11 +183,8 @@ func (x *GraphExec) Launch(s *Stream) error {
 		return err
 	}
 	defer x.end(s)
-	if !s.ctx.drv.tasks.orders() {
-		x.state.mu.Lock()
-		defer x.state.mu.Unlock()
-		defer s.ctx.drv.tasks.launched(x.state, s)
-		return x.launch(op, s)
+	if queued, err := x.launchFree(op, s); queued {
+		return err
 	}
 	l := x.state.expectTasks()
 	t, err := l.takeTurn(op, s)
@@ -202,6 +199,21 @@ func (x *GraphExec) Launch(s *Stream) error {
 		l.takeBack()
 	}
 	return err
+}
+
+// launchFree is Launch while no tasks are about. It reports false, and does nothing, if they are.
+func (x *GraphExec) launchFree(op string, s *Stream) (queued bool, err error) {
+	b := &s.ctx.drv.tasks
+	if b.orders() {
+		return false, nil
+	}
+	x.state.mu.Lock()
+	defer x.state.mu.Unlock()
+	if b.orders() { // since: an update may have given x the first one
+		return false, nil
+	}
+	defer b.launched(x.state, s)
+	return true, x.launch(op, s)
 }
 
 // launch has every host function expect a run before the driver can begin one.
