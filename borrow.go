@@ -28,7 +28,11 @@ func (c *Context) StreamOf(x interface{ CUDAStream() uintptr }) (*Stream, error)
 		if c != nil && s.ctx.drv != c.drv {
 			return nil, failf(op, ErrInvalidValue, "x belongs to %s and the context to %s; use one Driver for both", s.ctx.describe(), c.describeBeside(s.ctx))
 		}
-		return s.ctx.borrow(op, s.raw, x, s.res) // its context, also for a default stream, whose handle does not tell
+		b, err := s.ctx.borrow(op, s.raw, x, s.res) // its context, also for a default stream, whose handle does not tell
+		if err == nil {
+			b.altered = s.altered
+		}
+		return b, err
 	}
 	return c.borrow(op, driver.Stream(x.CUDAStream()), x, nil)
 }
