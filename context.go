@@ -42,7 +42,7 @@ type Context struct {
 	own  bool         // made by NewContext
 	uses atomic.Int64 // of an own context: calls in progress, and closedBit once it is closed
 
-	ending atomic.Int32 // tasks that are over and have not let go of everything
+	ending atomic.Int32 // tasks that are over, and calls in their turn (later), that have not let go of everything
 }
 
 // lost is the error that c has failed with, or Success.

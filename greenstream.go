@@ -36,9 +36,11 @@ func (g *GreenContext) NewStream(opts ...StreamOption) (*Stream, error) {
 	if r != driver.Success {
 		return nil, c.needs(op, r, "cuGreenCtxStreamCreate", "")
 	}
+	lane := laneKey{ctx: c, raw: raw}
+	c.drv.tasks.renew(lane)
 	s := &Stream{ctx: c, raw: raw, green: g}
 	s.res = newResource(c, "Stream", 0, g.outlived(func() driver.Result {
-		c.drv.tasks.forget(c, raw)
+		c.drv.tasks.forget(lane)
 		return d.StreamDestroy(c.raw, raw)
 	}))
 	dropped(s, s.res)

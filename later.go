@@ -31,7 +31,7 @@ type later struct {
 	direct  bool        // whoever queues it has not returned, and tells of err himself; guarded by tasks.mu
 	err     error       // of the call; guarded by tasks.mu
 
-	turn   chan struct{} // closed when a caller that waits for its turn has it; nil: it is no caller's turn
+	turn   chan struct{} // closed when a caller that waits for its turn has it, be it to submit task; nil: it is no caller's turn
 	called bool          // turn is closed; guarded by tasks.mu
 	passed bool          // that caller is through; guarded by tasks.mu
 	tasks  []*Task       // that the caller waits for in its turn; guarded by tasks.mu
@@ -51,7 +51,9 @@ func (it *later) ready() bool {
 			it.called = true
 			close(it.turn)
 		}
-		return it.passed
+		if !it.passed {
+			return false
+		}
 	}
 	if t := it.task; t != nil && t.state != taskEnded {
 		return !it.ends && t.granted || it.ends && it.stream.ctx.lost() != driver.Success // nothing behind it can run any more
@@ -126,9 +128,9 @@ func (it *later) forget() {
 	it.tasks = nil
 }
 
-// tidy takes a lane off if there is no more to say of it. mu is held.
+// tidy takes a lane off if there is no more to say of it, and it is not another stream's by now, with the same handle. mu is held.
 func (b *tasks) tidy(k laneKey, l *lane) {
-	if len(l.items) == 0 && len(l.behind) == 0 && l.stopped == nil && !l.pumped {
+	if b.lanes[k] == l && len(l.items) == 0 && len(l.behind) == 0 && l.stopped == nil && !l.pumped {
 		delete(b.lanes, k)
 	}
 }
@@ -142,8 +144,10 @@ func (it *later) do(stopped error) {
 		it.task.takeTurn(stopped)
 		return
 	}
-	defer it.release()
 	c := it.stream.ctx
+	c.ending.Add(1) // it may be done before the driver's call has returned
+	defer c.ending.Add(-1)
+	defer it.release()
 	var err error
 	if lost := c.lost(); lost != driver.Success {
 		err = c.lostError(it.op, lost)

@@ -180,6 +180,7 @@ func (c *Context) destroy(op string) error {
 	c.stagings.close()
 	c.events.settle()
 	c.drain()
+	d.tasks.forget(laneKey{ctx: c, raw: driver.StreamLegacy})
 	d.forget(c)
 	err := c.result(op, d.drv.CtxDestroy(c.raw))
 	if c.lost() != driver.Success {

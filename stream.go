@@ -128,7 +128,10 @@ func (c *Context) WithThreadStream(fn func(*Stream) error) error {
 		return err
 	}
 	s := &Stream{ctx: c, raw: driver.StreamPerThread}
-	s.res = newResource(c, "Stream", 0, func() driver.Result { return driver.Success })
+	s.res = newResource(c, "Stream", 0, func() driver.Result {
+		c.drv.tasks.forget(s.lane())
+		return driver.Success
+	})
 	c.leave() // fn may close the Driver
 	defer s.res.close()
 	runtime.LockOSThread()

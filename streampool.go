@@ -168,11 +168,14 @@ func (c *Context) whileNoneHeld(op, what string, fn func()) error {
 
 // newStream makes the Stream of a handle that createStream gave.
 func (c *Context) newStream(raw driver.Stream, pooled bool) *Stream {
-	d := c.drv
+	d, lane := c.drv, laneKey{ctx: c, raw: raw}
+	if !pooled {
+		d.tasks.renew(lane)
+	}
 	s := &Stream{ctx: c, raw: raw, altered: new(atomic.Bool)}
 	altered := s.altered // and not s, which the collector must see dropped
 	destroy := func() driver.Result {
-		d.tasks.forget(c, raw)
+		d.tasks.forget(lane)
 		if pooled {
 			c.streams.giveBack(c, raw, altered.Load())
 			return driver.Success

@@ -27,7 +27,8 @@ type Task struct {
 	hold   hold // of its stream
 	traced spanRef
 
-	turn     chan struct{} // closed when it gets that; nil: it is submitted then
+	turn     chan struct{} // closed when there is room for its hold, if only Go's thread can submit it; nil: any can
+	place    *later        // in the library, in that case
 	entering sync.Mutex    // held while it is submitted: its function does not begin before
 	held     heldRound     // what holds the stream, once submitted
 
@@ -112,20 +113,26 @@ func Go(on *Stream, fn func(ctx context.Context) error, opts ...HostOption) (*Ta
 
 // queue is the rest of Go.
 func (t *Task) queue(op string) error {
-	on := t.stream
 	granted, err := t.drv.tasks.add(op, t)
 	if err != nil {
-		on.end()
+		t.stream.end()
 		return err
 	}
-	switch {
-	case granted:
-	case t.turn != nil: // only this thread can submit it
-		if err := t.awaitTurn(op); err != nil {
+	return t.added(op, granted)
+}
+
+// added is queue once t has its place.
+func (t *Task) added(op string, granted bool) error {
+	if c := t.stream.ctx; !granted {
+		t.drv.drv.WatchContext(c.raw)
+		if r := c.lost(); r != driver.Success { // perhaps since before it was added
+			t.lose(c.lostError(op, r))
+		}
+	}
+	if t.turn != nil { // only this thread can submit it
+		if err := t.submitHere(op, granted); err != nil {
 			return err
 		}
-	default:
-		t.drv.drv.WatchContext(on.ctx.raw)
 	}
 	t.drv.tasks.pump(t.drv, t.lane)
 	if err := t.drv.tasks.taken(t); err != nil {
@@ -330,22 +337,43 @@ func (b *tasks) taken(t *Task) error {
 	return t.refused
 }
 
-// awaitTurn waits until there is room for t's hold. Where that would be for ever it takes t back.
-func (t *Task) awaitTurn(op string) error {
-	end, err := t.drv.tasks.mayWait(&taskWait{op: op, room: t})
-	if err == nil {
-		defer end()
-	} else if t.drv.held.leave(&t.hold) {
-		t.drv.tasks.end(t, nil)
-		t.drv.tasks.pump(t.drv, t.lane)
-		t.stream.end()
-		return err
+// submitHere waits until it is t's turn and there is room for its hold, and submits t. Where that would be for ever it takes t back.
+func (t *Task) submitHere(op string, granted bool) error {
+	b, it := &t.drv.tasks, t.place
+	b.pump(t.drv, t.lane) // it may be its turn by now
+	for {
+		end, err := b.mayWait(&taskWait{op: op, items: it.after, room: t})
+		if err == nil {
+			defer end()
+			break
+		}
+		if t.drv.held.leave(&t.hold) || granted {
+			if b.end(t, nil); granted {
+				t.drv.held.end(&t.hold)
+			}
+			b.pass(t.drv, it)
+			t.stream.end()
+			return err
+		}
+		if granted = t.awaits(t.turn); !granted { // it has got room meanwhile, or has ended
+			break
+		}
 	}
-	select {
-	case <-t.turn:
-	case <-t.done: // its context was lost, and it has been told: so it counts as queued
+	if t.awaits(it.turn) && (granted || t.awaits(t.turn)) {
+		t.takeTurn(nil)
 	}
+	b.pass(t.drv, it)
 	return nil
+}
+
+// awaits waits for ch to be closed. It reports false if t has ended before: its context was lost, and it has been told, so it counts as queued.
+func (t *Task) awaits(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	case <-t.done:
+		return false
+	}
 }
 
 // lose ends a task that will never run, and that still waits in the library.

@@ -92,6 +92,9 @@ func (b *tasks) add(op string, t *Task) (granted bool, err error) {
 	t.after = slices.Collect(maps.Keys(l.behind))
 	l.behind = map[*Task]struct{}{t: {}} // and so behind those of t.after
 	t.item = &later{lane: t.lane, stream: t.stream, task: t}
+	if t.turn != nil {
+		t.item.turn, t.place = make(chan struct{}), t.item
+	}
 	b.append(l, t.item)
 	if t.opts.stop {
 		b.append(l, &later{lane: t.lane, stream: t.stream, task: t, ends: true})
@@ -218,17 +221,28 @@ func (l *lane) join(list []*Task) {
 }
 
 // forget takes a stream off that is about to be destroyed: its handle may come again.
-func (b *tasks) forget(c *Context, raw driver.Stream) {
-	if b.active.Load() == 0 {
-		return
-	}
+func (b *tasks) forget(k laneKey) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	k := laneKey{ctx: c, raw: raw}
+	b.forgetLane(k)
+}
+
+// forgetLane is forget with mu held.
+func (b *tasks) forgetLane(k laneKey) {
 	if l := b.lanes[k]; l != nil && l.stopped != nil {
 		b.active.Add(-1)
 	}
 	delete(b.lanes, k)
+}
+
+// renew takes off what is left of a foreign stream, perhaps a stopped one, that its owner has destroyed: the driver has just given its
+// handle to a new one. What still waits in the library for that one is left to be refused.
+func (b *tasks) renew(k laneKey) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.lanes[k]; l != nil && len(l.items) == 0 {
+		b.forgetLane(k)
+	}
 }
 
 // pending is how many tasks of c have not ended.
@@ -330,7 +344,7 @@ func stoppedError(op string, why error) error {
 
 // stoppedAt is why a function that was queued on a stream must not run, or nil.
 func (b *tasks) stoppedAt(fn hostfn.Func) error {
-	if b.active.Load() == 0 || fn.On == 0 {
+	if b.active.Load() == 0 || fn.On == 0 || fn.On == uintptr(driver.StreamPerThread) { // whose calls have waited for the task's end
 		return nil
 	}
 	b.mu.Lock()

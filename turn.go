@@ -158,11 +158,16 @@ func (b *tasks) place(op string, t *turn, blocking bool, task *Task, o turnFor) 
 
 // pass is the end of the turn; what the caller waits for goes on. Later calls do nothing.
 func (t *turn) pass() {
-	b := &t.stream.ctx.drv.tasks
+	d := t.stream.ctx.drv
+	d.tasks.pass(d, t.it)
+}
+
+// pass is the end of the turn that it stands for.
+func (b *tasks) pass(d *Driver, it *later) {
 	b.mu.Lock()
-	t.it.passed = true
+	it.passed = true
 	b.mu.Unlock()
-	b.pump(t.stream.ctx.drv, t.it.lane)
+	b.pump(d, it.lane)
 }
 
 // end is the end of the turn, and of the wait.

@@ -49,3 +49,29 @@ func TestTaskOver(t *testing.T) {
 		}
 	}
 }
+
+// TestCloseBehindTask: who has been told by a function that waited behind a task may close its stream and its context at once.
+func TestCloseBehindTask(t *testing.T) {
+	d := softcuda.New(softcuda.Options{}, cuda.MaxHeldStreams(1))
+	defer d.Close()
+	dev, err := d.Device(0)
+	noErr(t, err)
+	other := newStreams(t, dev, 1)[0]
+	for range 1500 {
+		c, err := dev.NewContext()
+		noErr(t, err)
+		s, err := c.NewStream()
+		noErr(t, err)
+		gate, told := make(chan struct{}), make(chan struct{})
+		_, err = cuda.Go(other, func(context.Context) error { <-gate; return nil })
+		noErr(t, err)
+		k, err := cuda.Go(s, func(context.Context) error { return nil }) // waits for room
+		noErr(t, err)
+		noErr(t, cuda.HostLaunch(s, func() {}, cuda.OnDone(func(error) { close(told) })))
+		close(gate)
+		<-k.Done()
+		<-told
+		noErr(t, s.Close())
+		noErr(t, c.Close())
+	}
+}

@@ -114,3 +114,29 @@ func TestTaskWaitRecordedAnew(t *testing.T) {
 		noErr(t, end())
 	}
 }
+
+// TestBorrowedAltered: a stream made beforehand whose attributes were set by way of StreamOf does not come again.
+func TestBorrowedAltered(t *testing.T) {
+	d := softcuda.New(softcuda.Options{})
+	defer d.Close()
+	dev, err := d.Device(0)
+	noErr(t, err)
+	s := newStreams(t, dev, 1)[0]
+	for round := range 3 {
+		gate := make(chan struct{})
+		k, err := cuda.Go(s, func(context.Context) error { <-gate; return nil })
+		noErr(t, err)
+		pooled := newStreams(t, dev, 1)[0] // made beforehand, since a stream is held
+		if was, err := pooled.SynchronizationPolicy(); err != nil || was == cuda.SyncYield {
+			t.Errorf("round %d: a new stream has policy %v, %v", round, was, err)
+		}
+		b, err := dev.StreamOf(pooled)
+		noErr(t, err)
+		noErr(t, errors.Join(b.SetSynchronizationPolicy(cuda.SyncYield), b.Close(), pooled.Close()))
+		close(gate)
+		<-k.Done()
+		other, err := dev.NewStream(cuda.Blocking()) // when no stream is held: what was closed has been given back
+		noErr(t, err)
+		noErr(t, other.Close())
+	}
+}

@@ -3,6 +3,7 @@ package cudatest
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/hostlaunch/cuda"
@@ -12,6 +13,8 @@ import (
 var taskThreadCases = []Case{
 	{ID: "TK-07", Name: "the per-thread stream waits for a waiting task", Run: threadStreamWaits},
 	{ID: "TK-07", Name: "a waiting task for the per-thread stream", Run: waitForThreadStream},
+	{ID: "TK-07", Name: "a task stops one thread's per-thread stream", Run: threadStreamStopped},
+	{ID: "TK-01", Name: "tasks in a row on the per-thread stream", Run: threadStreamTasks},
 	{ID: "TK-03", Name: "through the per-thread stream", Run: taskThroughThreadStream},
 }
 
@@ -90,5 +93,63 @@ func taskThroughThreadStream(t *T) {
 	t.Sync(b)
 	for _, err := range errs {
 		t.Is(err, cuda.ErrDeadlock)
+	}
+}
+
+// threadStreamStopped: the per-thread streams of others go on, and so does the next of the same thread.
+func threadStreamStopped(t *T) {
+	dev, mine := t.Device(0), errors.New("mine")
+	t.OK(dev.WithThreadStream(func(s *cuda.Stream) error {
+		task, err := cuda.Go(s, func(context.Context) error { return mine }, cuda.StopOnError())
+		if err != nil {
+			return err
+		}
+		if err := task.Wait(t.Context()); err != mine {
+			t.Errorf("the task has %v", err)
+		}
+		t.Eventually("the stream is stopped", func() bool { _, err := s.Query(); return errors.Is(err, cuda.ErrTaskFailed) })
+		return nil
+	}))
+	runs := func() error {
+		return dev.WithThreadStream(func(s *cuda.Stream) error {
+			ran := false
+			told := make(chan error, 1)
+			err := cuda.HostLaunch(s, func() { ran = true }, cuda.OnDone(func(err error) { told <- err }))
+			err = errors.Join(err, s.Sync(), Receive(t, "OnDone", told))
+			if !ran {
+				t.Error("a function of another per-thread stream did not run")
+			}
+			return err
+		})
+	}
+	t.OK(runs())
+	other := make(chan error)
+	go func() { other <- runs() }()
+	t.OK(<-other)
+}
+
+// threadStreamTasks: each is submitted by the thread whose stream it is, also if the one before ends meanwhile.
+func threadStreamTasks(t *T) {
+	const rounds, each = 40, 200
+	var early atomic.Int32
+	for range rounds {
+		t.OK(t.Device(0).WithThreadStream(func(s *cuda.Stream) error {
+			var done atomic.Int32
+			for i := range int32(each) {
+				t.Task(s, func(context.Context) error { done.Add(1); return nil })
+				if i%4 < 3 {
+					continue
+				}
+				t.Host(s, func() {
+					if done.Load() <= i {
+						early.Add(1)
+					}
+				})
+			}
+			return s.Sync()
+		}))
+	}
+	if n := early.Load(); n > 0 {
+		t.Errorf("%d functions ran before the tasks that they are behind", n)
 	}
 }
