@@ -62,6 +62,7 @@ type nativeCall struct {
 	kept      bool   // a host node's
 	dropped   bool   // nothing will run it any more
 	collected uint32 // runs of a host node, as the cell's Begun
+	resolving int    // goroutines that tell of runs that they have collected
 }
 
 // prepare makes a call ready. Nothing is due yet.
@@ -253,8 +254,10 @@ func (n *nativeCall) drop() {
 	}
 }
 
-// quiet reports whether all runs of n have been collected. mu is held.
-func (n *nativeCall) quiet() bool { return n.cell.Due() == 0 && n.cell.Begun() == n.collected }
+// quiet reports whether all runs of n have been collected, and told of. mu is held.
+func (n *nativeCall) quiet() bool {
+	return n.resolving == 0 && n.cell.Due() == 0 && n.cell.Begun() == n.collected
+}
 
 // release lets go of what n keeps, and of n. unsure: the driver may still call it.
 func (t *nativeCalls) release(n *nativeCall, unsure bool) {
@@ -279,13 +282,12 @@ func (t *nativeCalls) release(n *nativeCall, unsure bool) {
 	}
 }
 
-// trim gives the memory of a burst back, but for some chunks. None is in use. mu is held.
+// trim gives the memory of a burst back, but for some chunks. None is in use; but a call that has been swept may be in the hands still of
+// who is queueing it, who then asks its cell. mu is held.
 func (t *nativeCalls) trim(chunks int) {
 	for _, k := range t.chunks[chunks:] {
 		if k.abandoned == 0 {
 			k.pin.Unpin()
-		} else {
-			k.calls = [nativeChunkSize]nativeCall{} // the pin keeps the chunk, and is to keep no more than the cells
 		}
 	}
 	t.chunks = t.chunks[:chunks:chunks]
@@ -307,7 +309,7 @@ func (t *nativeCalls) collect(most int) (found int) {
 	return found
 }
 
-// nextEnded takes a cell off the list and says how many of its runs have ended.
+// nextEnded takes a cell off the list and says how many of its runs have ended. resolve must follow.
 func (t *nativeCalls) nextEnded() (n *nativeCall, runs int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -321,6 +323,7 @@ func (t *nativeCalls) nextEnded() (n *nativeCall, runs int) {
 	t.backlog = n.cell.Next()
 	runs = n.cell.Collect()
 	n.collected += uint32(runs)
+	n.resolving++
 	t.runs.Add(int64(-runs))
 	t.drv.funcs.EndRuns(n.fn.Group, runs)
 	return n, runs
@@ -337,15 +340,12 @@ func (t *nativeCalls) resolve(n *nativeCall, runs int) {
 	for range runs {
 		t.drv.resolve(about, nil)
 	}
-	if !n.kept {
-		t.release(n, false)
-		return
-	}
 	t.mu.Lock()
-	over := n.dropped && n.quiet()
+	n.resolving-- // who drops a host node meanwhile leaves it to the last one here
+	over := !n.kept || n.dropped && n.quiet()
 	t.mu.Unlock()
 	if over {
-		t.release(n, about.Group.Failure() != nil)
+		t.release(n, n.kept && about.Group.Failure() != nil)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -19,6 +20,7 @@ var hostCopyCases = []Case{
 	{ID: "CY-03", Name: "dropped ends", Run: hostCopyDropped},
 	{ID: "CY-03", Name: "closed ends", Run: hostCopyClosed},
 	{ID: "CY-03", Name: "captured", Run: hostCopyCaptured},
+	{ID: "CY-03", Name: "graphs closed in mid-launch beside copies", Run: hostCopyGraphsClosed},
 	{ID: "CY-03", Name: "refused", Run: hostCopyRefused},
 	{ID: "CY-03", Name: "lost", Child: true, Run: hostCopyLost},
 	{ID: "CY-09", Name: "HostCopy", Run: hostCopyPointers},
@@ -308,4 +310,48 @@ func hostCopyLost(t *T) {
 		t.Error("a copy that never ran has copied something")
 	}
 	t.OK(t.Driver.Close())
+}
+
+// hostCopyGraphsClosed: what a copy of a graph is made of is not another copy's before that has run and is told of, and then one's only.
+func hostCopyGraphsClosed(t *T) {
+	const rounds, launches = 400, 2
+	var told atomic.Int32
+	var all sync.WaitGroup
+	both := func(k int, copies func(s *cuda.Stream, dst, src []byte) error) {
+		s := t.Stream()
+		all.Go(func() {
+			for i := range rounds {
+				src, dst := bytes.Repeat([]byte{byte(i + k)}, 100), make([]byte, 100)
+				if err := errors.Join(copies(s, dst, src), s.Sync()); err != nil || !bytes.Equal(src, dst) {
+					t.Errorf("round %d: %v, and the bytes are right: %v", i, err, bytes.Equal(src, dst))
+					return
+				}
+			}
+		})
+	}
+	for k := range 3 {
+		both(k, func(s *cuda.Stream, dst, src []byte) error {
+			g, err := cuda.Capture(s, cuda.CaptureThreadLocal, func(b *cuda.GraphBuilder) error {
+				return cuda.HostCopy(b, cuda.HostSlice(dst), cuda.HostSlice(src), cuda.OnDone(func(error) { told.Add(1) }))
+			})
+			if err != nil {
+				return err
+			}
+			defer g.Close()
+			x, err := g.Instantiate()
+			if err != nil {
+				return err
+			}
+			defer x.Close()
+			return errors.Join(x.Launch(s), x.Launch(s))
+		})
+		both(100*k, func(s *cuda.Stream, dst, src []byte) error {
+			return cuda.HostCopy(s, cuda.HostSlice(dst), cuda.HostSlice(src))
+		})
+	}
+	all.Wait()
+	t.Eventually("every run is told of", func() bool { return told.Load() >= 3*rounds*launches })
+	if n := told.Load(); n != 3*rounds*launches {
+		t.Errorf("%d runs were told of, of %d", n, 3*rounds*launches)
+	}
 }
