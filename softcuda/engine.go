@@ -320,11 +320,16 @@ func (m *machine) fail(c *context, r driver.Result) {
 	}
 	m.serveCalls(c)
 	m.settle()
-	m.workers.Add(1)
-	go func() {
-		defer m.workers.Done()
-		m.up.Lost(c.raw, r)
-	}()
+	for raw, same := range m.contexts { // its green ones too
+		if same != c {
+			continue
+		}
+		m.workers.Add(1)
+		go func() {
+			defer m.workers.Done()
+			m.up.Lost(raw, r)
+		}()
+	}
 }
 
 // busyStreams are the streams of c that have work; on a device with a Seed in the same order each time. mu is held.
