@@ -172,11 +172,12 @@ func (a *arena) size() uintptr {
 	return a.taken
 }
 
-// drop gives all memory back to the driver, once.
+// drop gives all memory back to the driver, once. Who waits for some looks again, and finds that there is none.
 func (a *arena) drop(free func(unsafe.Pointer) driver.Result) (first driver.Result) {
 	a.mu.Lock()
 	list := a.segments
 	a.segments, a.free, a.limit, a.taken = nil, nil, 0, 0
+	a.tell()
 	a.mu.Unlock()
 	for _, segment := range list {
 		if r := free(segment.at); first == driver.Success {

@@ -196,14 +196,13 @@ func (s *Stream) tellCopied(op string, host rows, o *copyOptions) error {
 	if !o.told() {
 		return nil
 	}
-	done, d, c := o.progress(host.bytes()), s.ctx.drv, s.ctx
+	d, c := s.ctx.drv, s.ctx
 	raw, err := s.behind(op)
 	if err != nil {
 		return err
 	}
-	d.notices.add()
-	_, r := d.drv.NotifyEvent(c.raw, raw, func(r driver.Result) {
-		defer d.notices.done()
+	done := o.progress(host.bytes())
+	_, err = c.told(op, raw, func(r driver.Result) {
 		c.events.put(raw)
 		if r == driver.Success {
 			done.Add(int64(host.bytes()))
@@ -213,11 +212,11 @@ func (s *Stream) tellCopied(op string, host rows, o *copyOptions) error {
 			d.report("CopyDone", o.about(), func() { o.done(err) })
 		}
 	})
-	if r != driver.Success {
+	if err != nil {
+		o.takeBack(host.bytes())
 		c.events.put(raw)
-		d.notices.done()
 	}
-	return c.result(op, r)
+	return err
 }
 
 // CopyBuffer queues a copy from src to dst, which may be of different contexts and devices. cuMemcpyDtoDAsync, cuMemcpyPeerAsync.

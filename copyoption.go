@@ -77,6 +77,13 @@ func (o *copyOptions) progress(n uintptr) *atomic.Int64 {
 	return &o.watch.done
 }
 
+// takeBack says that n bytes of what progress was told of will not be copied, since the driver has refused them.
+func (o *copyOptions) takeBack(n uintptr) {
+	if o != nil && o.watch != nil {
+		o.watch.total.Add(-int64(n))
+	}
+}
+
 // told reports whether somebody is to be told of the copy's end.
 func (o *copyOptions) told() bool { return o != nil && (o.done != nil || o.watch != nil) }
 

@@ -21,7 +21,8 @@ type lease struct {
 	tasks   []*Task // that it is behind; of the call that queues
 	waits   bool    // that call waits for its turn, which may be behind a task
 	queues  bool    // a call queues a copy
-	spoiled bool    // the driver refused a part of a copy: work that nobody can wait for may still use the slots, so nobody else may
+	spoiled bool    // the driver refused a part of a copy: nobody else gets l
+	loose   bool    // a copy between the device and a slot is queued, and not yet what tells of its end; of the call that queues
 
 	told uint32 // what the device's word comes to by what is queued; of the call that queues
 
@@ -203,7 +204,7 @@ func (st *staging) release(l *lease) {
 	if l.behind != 0 {
 		st.ctx.events.put(l.behind)
 	}
-	if l.spoiled { // nor does anybody get the words
+	if l.loose { // work that nobody can wait for may still use the slots, so nobody else may; nor does anybody get the words
 		st.mem.wake()
 		return
 	}

@@ -230,10 +230,13 @@ func (b *PinnedBlock) releaseAfter(op string, s *Stream) error {
 		return err
 	}
 	pool, data := b.pool, b.data
-	b.data = nil
-	_, err = c.notify(op, raw, func() {
+	if _, err := c.told(op, raw, func(driver.Result) {
 		c.events.put(raw)
 		pool.returned(data)
-	})
-	return err
+	}); err != nil { // the work that uses the block goes on
+		c.events.put(raw)
+		return err
+	}
+	b.data = nil
+	return nil
 }

@@ -16,6 +16,7 @@ type stagedCopy struct {
 	host   rows
 	o      *copyOptions  // nil: nobody is to be told
 	done   *atomic.Int64 // bytes, for who watches
+	sure   uintptr       // bytes of which all is queued, whatever becomes of the rest; of the call that queues
 	open   int           // chunks that are not done, and the call that queues them; guarded by staging.mu
 	told   func()        // called when somebody is about to be told of the end; nil: nobody cares
 }
@@ -59,10 +60,10 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 	return err
 }
 
-// share is called before a copy is queued on s that goes through l. If l's other copies, another stream's, are behind tasks, so is what is
-// queued on s from now on: for that it takes its turn. done must be called when the copy is queued.
+// share is called before a copy is queued on s that goes through l. If l's other copies are behind tasks, so is what is queued on s from now
+// on: for that it takes its turn. They may be another stream's, also if l was made for s. done must be called when the copy is queued.
 func (st *staging) share(op string, s *Stream, l *lease) (done func(), err error) {
-	if !l.used || l.of(s) || !s.ctx.drv.tasks.anyLeft(l.tasks) {
+	if !l.used || !s.ctx.drv.tasks.anyLeft(l.tasks) {
 		return noWait, nil
 	}
 	st.setWaits(l, true)
@@ -74,10 +75,12 @@ func (st *staging) share(op string, s *Stream, l *lease) (done func(), err error
 	return t.end, nil
 }
 
+// setWaits notes whether the call that queues on l waits for its turn. A task that waits for l asks again then whether it may.
 func (st *staging) setWaits(l *lease, waits bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	l.waits = waits
+	st.mem.wake()
 }
 
 // begin counts a copy as in progress before anything of it is queued.
@@ -102,6 +105,7 @@ func (st *staging) finish(job *stagedCopy, err error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if err != nil {
+		job.o.takeBack(job.host.bytes() - job.sure)
 		job.o = nil
 	}
 	st.end(job)
@@ -163,7 +167,7 @@ func (st *staging) queueUp(s *Stream, l *lease, job *stagedCopy, move deviceSide
 			if r = st.tell(s, l, ops); r != driver.Success {
 				return r
 			}
-			ops = nil
+			ops, job.sure = nil, off
 		}
 		c := st.nextChunk(l, job, off)
 		g := st.add(l, c)
@@ -173,13 +177,17 @@ func (st *staging) queueUp(s *Stream, l *lease, job *stagedCopy, move deviceSide
 		if r = st.tell(s, l, append(ops, l.waitHost(g))); r != driver.Success {
 			return r
 		}
+		job.sure = off
 		if r = move(l.slots[c.slot], off, c.n); r != driver.Success {
 			return r
 		}
+		l.loose = true
 		ops = []driver.MemOp{l.done(g)}
 		off += c.n
 	}
-	r = st.tell(s, l, ops)
+	if r = st.tell(s, l, ops); r == driver.Success {
+		job.sure = job.host.bytes()
+	}
 	job.mark(s)
 	return r
 }
@@ -213,6 +221,7 @@ func (st *staging) queueDown(s *Stream, l *lease, job *stagedCopy, move deviceSi
 		if r = move(l.slots[c.slot], off, c.n); r != driver.Success {
 			return r
 		}
+		l.loose = true
 		off += c.n
 		g := l.pair.next
 		end, next := []driver.MemOp{l.done(g)}, []driver.MemOp(nil)
@@ -226,6 +235,7 @@ func (st *staging) queueDown(s *Stream, l *lease, job *stagedCopy, move deviceSi
 		if r = st.tell(s, l, end); r != driver.Success {
 			return r
 		}
+		job.sure = off
 		st.add(l, c)
 		hire(1)
 		if reached(l.pair.device, first+1) {
@@ -283,7 +293,7 @@ func (st *staging) tell(s *Stream, l *lease, ops []driver.MemOp) driver.Result {
 	}
 	r := s.driver().StreamBatchMemOp(s.ctx.raw, s.raw, ops, 0)
 	if first := ops[0]; r == driver.Success && first.Op == driver.MemOpWrite32 {
-		l.told = uint32(first.Value)
+		l.told, l.loose = uint32(first.Value), false
 	}
 	return r
 }

@@ -178,13 +178,13 @@ func (st *staging) queued(l *lease, refused bool) {
 func (st *staging) settle(l *lease) {
 	for len(l.chunks) > 0 && st.done(l, l.chunks[0]) {
 		c := l.chunks[0]
+		if !c.job.toHost && reached(l.pair.device, l.first+1) {
+			c.job.done.Add(int64(c.n))
+		}
 		l.chunks[0] = nil
 		l.chunks = l.chunks[1:]
 		l.first++
 		l.fed = max(l.fed-1, 0)
-		if !c.job.toHost {
-			c.job.done.Add(int64(c.n))
-		}
 		st.end(c.job)
 	}
 	if len(l.chunks) > 0 || l.queues {

@@ -17,20 +17,31 @@ type completion struct {
 // notify waits for e without a thread. release is called once when e is no longer needed, also on an error.
 func (c *Context) notify(op string, e driver.Event, release func()) (*completion, error) {
 	done := &completion{ch: make(chan struct{})}
-	c.drv.notices.add()
-	stop, r := c.drv.drv.NotifyEvent(c.raw, e, func(r driver.Result) {
-		defer c.drv.notices.done()
+	stop, err := c.told(op, e, func(r driver.Result) {
 		done.r = r
 		release()
 		close(done.ch)
 	})
-	if r != driver.Success {
-		defer c.drv.notices.done()
+	if err != nil {
 		release()
-		return nil, c.result(op, r)
+		return nil, err
 	}
 	done.stop = stop
 	return done, nil
+}
+
+// told has fn called, on a goroutine of the driver's, once e is complete or its context has failed; if it returns an error, never. Close
+// waits for it.
+func (c *Context) told(op string, e driver.Event, fn func(driver.Result)) (stop func(), err error) {
+	c.drv.notices.add()
+	stop, r := c.drv.drv.NotifyEvent(c.raw, e, func(r driver.Result) {
+		defer c.drv.notices.done()
+		fn(r)
+	})
+	if r != driver.Success {
+		c.drv.notices.done()
+	}
+	return stop, c.result(op, r)
 }
 
 // await waits for done or ctx. If ctx ends first, nothing of the wait is left behind.
