@@ -289,6 +289,9 @@ func (d *Driver) finishQuiet() {
 	}
 	for _, c := range d.allContexts() { // now, for green ones are parts of others
 		c.release()
+		if c.own {
+			d.forget(c)
+		}
 	}
 	d.natives.discard()
 	d.drv.Shut()

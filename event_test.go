@@ -16,6 +16,7 @@ import (
 type eventful struct {
 	refusing
 	create driver.Result // of events
+	notify driver.Result
 }
 
 func (d *eventful) EventCreate(driver.Context, uint32) (driver.Event, driver.Result) {
@@ -23,7 +24,10 @@ func (d *eventful) EventCreate(driver.Context, uint32) (driver.Event, driver.Res
 }
 func (*eventful) EventDestroy(driver.Context, driver.Event) driver.Result               { return 0 }
 func (*eventful) EventRecord(driver.Context, driver.Event, driver.Stream) driver.Result { return 0 }
-func (*eventful) NotifyEvent(_ driver.Context, _ driver.Event, done func(driver.Result)) (func(), driver.Result) {
+func (d *eventful) NotifyEvent(_ driver.Context, _ driver.Event, done func(driver.Result)) (func(), driver.Result) {
+	if d.notify != driver.Success {
+		return nil, d.notify
+	}
 	go done(driver.Success)
 	return func() {}, 0
 }

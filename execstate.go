@@ -88,16 +88,18 @@ func (x *execState) launched(s *Stream) {
 	}
 	former := x.retiring
 	x.retiring = nil
-	done := func(driver.Result) {
+	c.drv.endings.add()
+	_, r := c.drv.drv.NotifyEvent(c.raw, event, func(driver.Result) {
 		for _, o := range former {
 			o.release()
 		}
 		c.events.put(event)
 		c.drv.endings.done()
-	}
-	c.drv.endings.add()
-	if _, r := c.drv.drv.NotifyEvent(c.raw, event, done); r != driver.Success {
-		done(r)
+	})
+	if r != driver.Success { // they go later
+		x.retiring = former
+		c.events.put(event)
+		c.drv.endings.done()
 	}
 }
 

@@ -197,8 +197,9 @@ func (g *GreenContext) SMResource() (SMResource, error) {
 	return SMResource{g.dev, raw}, g.dev.needs(op, r, "cuGreenCtxGetDevResource", "")
 }
 
-// Context stands for g, by its handle. What is made in it keeps g alive, but once g is closed can only be closed too. The driver wants a green context to be current to one thread at a time: use the
-// device's own context for everything that is not about g. cuCtxFromGreenCtx.
+// Context stands for g, by its handle. What is made in it keeps g's handle, but once g is closed can only be closed too; and a g that the
+// program no longer refers to is closed by the garbage collector, so refer to g, and not to its Context alone. The driver wants a green
+// context to be current to one thread at a time: use the device's own context for everything that is not about g. cuCtxFromGreenCtx.
 func (g *GreenContext) Context() *Context {
 	if g == nil {
 		return nil

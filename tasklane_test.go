@@ -215,3 +215,14 @@ func TestUpdatedBeforeLaunch(t *testing.T) {
 	d.held.n.Store(0)
 	d.funcs.Drop(impl.node)
 }
+
+// TestRetiringKept: what former versions of nodes use stays, if the driver will not tell when the launch that may use it is done.
+func TestRetiringKept(t *testing.T) {
+	impl := &eventful{notify: driver.ErrorUnknown}
+	dev, _ := eventOf(t, impl)
+	x := &execState{ctx: dev.Context, retiring: []*owner{new(owner)}}
+	x.launched(dev.DefaultStream())
+	if len(x.retiring) != 1 || dev.drv.endings.count() != 0 {
+		t.Errorf("%d are kept, and %d endings are waited for", len(x.retiring), dev.drv.endings.count())
+	}
+}
