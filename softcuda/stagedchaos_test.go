@@ -61,9 +61,9 @@ type chaosCopy struct {
 // TestStagedChaos has CHAOS_SEEDS seeds, if the environment says so.
 func TestStagedChaos(t *testing.T) {
 	t.Setenv("HOSTLAUNCH_STAGING", "ring=256K,chunk=32K,least=8K,part=4K,slots=3,small=0,threads=3")
-	seeds := 120
+	seeds := 60
 	if testing.Short() {
-		seeds = 40
+		seeds = 20
 	}
 	if n, err := strconv.Atoi(os.Getenv("CHAOS_SEEDS")); err == nil {
 		seeds = n

@@ -31,9 +31,9 @@ type taskOrder struct {
 
 // TestTaskOrder has ORDER_SEEDS seeds, if the environment says so.
 func TestTaskOrder(t *testing.T) {
-	seeds := 60
+	seeds := 30
 	if testing.Short() {
-		seeds = 20
+		seeds = 10
 	}
 	if n, err := strconv.Atoi(os.Getenv("ORDER_SEEDS")); err == nil {
 		seeds = n
