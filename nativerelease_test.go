@@ -3,6 +3,7 @@ package cuda
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -12,16 +13,15 @@ import (
 // telling is a driver that is told of native functions, and does something then.
 type telling struct {
 	queueing
-	told func()
+	told atomic.Pointer[func()]
 }
 
 func (*telling) LeftOpen([]driver.DevicePtr)                     {}
 func (*telling) CopyQueued(driver.Context, driver.Stream) func() { return func() {} }
 func (*telling) Reused(driver.DevicePtr, uintptr)                {}
 func (l *telling) NativeTold(uintptr) {
-	if told := l.told; told != nil {
-		l.told = nil
-		told()
+	if told := l.told.Swap(nil); told != nil {
+		(*told)()
 	}
 }
 
@@ -57,18 +57,26 @@ func TestNativeNodeReleasedOnce(t *testing.T) {
 			}
 		}
 		run := func() { native.Call(native.CellEntry(), call.cell.Address()) }
-		run()
-		impl.told = func() { // the first run is collected, and not yet resolved
+		over := make(chan struct{})
+		told := func() { // the first run is collected, and not yet resolved
+			defer close(over)
 			if runs == 2 {
 				run()
 			}
 			d.funcs.Drop(h) // the graph goes
 			d.observe()     // another goroutine collects
 		}
-		d.observe()
+		impl.told.Store(&told)
+		run()
+		d.observe() // if nobody has by itself
+		<-over
+		for deadline := time.Now().Add(5 * time.Second); d.natives.inUse() > 0 && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
 		if used := d.natives.inUse(); used != 0 {
 			t.Errorf("%d runs: %d calls are in use", runs, used)
 		}
+		d.natives.mu.Lock()
 		seen := map[*nativeCall]bool{}
 		for n := d.natives.free; n != nil; n = n.next {
 			if seen[n] {
@@ -80,6 +88,7 @@ func TestNativeNodeReleasedOnce(t *testing.T) {
 		if t.Failed() {
 			d.natives.free, d.natives.used = nil, 0
 		}
+		d.natives.mu.Unlock()
 	}
 }
 

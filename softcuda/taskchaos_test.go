@@ -84,10 +84,7 @@ func (c *taskChaos) inside(r *rand.Rand, ctx context.Context, inGraph bool) erro
 		case n == 8:
 			runtime.Goexit()
 		default:
-			c.mu.Lock()
-			t := c.tasks[len(c.tasks)-1]
-			c.mu.Unlock()
-			err = t.Wait(limited)
+			err = c.latest().Wait(limited)
 		}
 		cancel()
 		if err != nil && r.IntN(2) == 0 {
@@ -97,15 +94,33 @@ func (c *taskChaos) inside(r *rand.Rand, ctx context.Context, inGraph bool) erro
 	return nil
 }
 
-// copies copies b in a way that may have the driver wait.
+// latest is the latest task that is known. The first may run before it is: then it waits for that.
+func (c *taskChaos) latest() *cuda.Task {
+	for {
+		c.mu.Lock()
+		if n := len(c.tasks); n > 0 {
+			defer c.mu.Unlock()
+			return c.tasks[n-1]
+		}
+		c.mu.Unlock()
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// copies copies b, which s has been queued to write, or memory of its own, in a way that may have the driver wait.
 func (c *taskChaos) copies(r *rand.Rand, s *cuda.Stream, b *cuda.Buffer, inGraph bool) (err error) {
+	own, err := c.dev.Alloc(b.Len())
+	if err != nil {
+		return err
+	}
+	defer own.Close()
 	p := make([]byte, b.Len())
 	switch n := r.IntN(4); {
 	case inGraph:
 	case n == 0:
-		_, err = b.ReadAt(p, 0)
+		_, err = own.ReadAt(p, 0)
 	case n == 1:
-		_, err = b.WriteAt(p, 0)
+		_, err = own.WriteAt(p, 0)
 	case n == 2:
 		err = cuda.CopyToHost(s, p, b, cuda.Direct())
 	}
