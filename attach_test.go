@@ -62,16 +62,7 @@ var somewhere = make([]byte, 64)
 
 func reachingDevice(t *testing.T, impl *reaching) *Device {
 	t.Helper()
-	d, err := NewDriver(impl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	dev, err := d.Device(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dev
+	return deviceOf(t, impl)
 }
 
 // ST-10: pageable memory is attached by its own address and length, managed memory as a whole.

@@ -34,15 +34,7 @@ func (d *eventful) NotifyEvent(_ driver.Context, _ driver.Event, done func(drive
 
 func eventOf(t *testing.T, impl *eventful) (*Device, *Event) {
 	t.Helper()
-	d, err := NewDriver(impl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	dev, err := d.Device(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dev := deviceOf(t, impl)
 	e, err := dev.NewEvent()
 	if err != nil {
 		t.Fatal(err)

@@ -61,14 +61,5 @@ func TestMemOpsNotSupported(t *testing.T) {
 
 func refusingStreamOf(t *testing.T, impl driver.Driver) *Stream {
 	t.Helper()
-	d, err := NewDriver(impl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	dev, err := d.Device(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dev.DefaultStream()
+	return deviceOf(t, impl).DefaultStream()
 }

@@ -40,16 +40,9 @@ func (l *queueing) run() {
 
 func laterStream(t testing.TB, impl *queueing, opts ...Option) (*Driver, *Stream) {
 	t.Helper()
-	d, err := NewDriver(impl, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { impl.run(); d.Close() })
-	dev, err := d.Device(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, dev.DefaultStream()
+	dev := deviceOf(t, impl, opts...)
+	t.Cleanup(impl.run) // before the Driver is closed
+	return dev.drv, dev.DefaultStream()
 }
 
 func (t *nativeCalls) inUse() int {

@@ -27,16 +27,9 @@ func (l *telling) NativeTold(uintptr) {
 
 func tellingStream(t *testing.T) (*telling, *Driver, *Stream) {
 	impl := &telling{}
-	d, err := NewDriver(impl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { impl.run(); d.Close() })
-	dev, err := d.Device(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return impl, d, dev.DefaultStream()
+	dev := deviceOf(t, impl)
+	t.Cleanup(impl.run) // before the Driver is closed
+	return impl, dev.drv, dev.DefaultStream()
 }
 
 // TestNativeNodeReleasedOnce: a host node of which the last run is being told of while it is dropped, or while another goroutine collects, is

@@ -44,6 +44,12 @@ func (r *refusing) LaunchHostFunc(driver.Context, driver.Stream, uint64) driver.
 
 func refusingStream(t *testing.T, impl *refusing, opts ...Option) *Stream {
 	t.Helper()
+	return deviceOf(t, impl, opts...).DefaultStream()
+}
+
+// deviceOf is the first device of a Driver by impl, which is closed when the test ends.
+func deviceOf(t testing.TB, impl driver.Driver, opts ...Option) *Device {
+	t.Helper()
 	d, err := NewDriver(impl, opts...)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +59,7 @@ func refusingStream(t *testing.T, impl *refusing, opts ...Option) *Stream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dev.DefaultStream()
+	return dev
 }
 
 // HL-16: what the driver refuses is released, never runs, and the error says so.

@@ -95,16 +95,7 @@ func (*tasking) StreamCreateWithPriority(driver.Context, uint32, int32) (driver.
 
 func taskingDevice(t *testing.T) *Device {
 	t.Helper()
-	d, err := NewDriver(new(tasking), MaxHeldStreams(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	dev, err := d.Device(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dev
+	return deviceOf(t, new(tasking), MaxHeldStreams(1))
 }
 
 // beganTask is a task as Go has it before it is queued.
@@ -185,16 +176,8 @@ func (d *graphful) GraphLaunch(driver.Context, driver.GraphExec, driver.Stream) 
 // TestUpdatedBeforeLaunch: a launch that found no tasks about, when an update gives the executable the first one, has that counted too.
 func TestUpdatedBeforeLaunch(t *testing.T) {
 	impl := new(graphful)
-	d, err := NewDriver(impl)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	dev, err := d.Device(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := dev.DefaultStream()
+	dev := deviceOf(t, impl)
+	d, s := dev.drv, dev.DefaultStream()
 	g := &graphTask{by: s, opts: new(hostOptions), fn: func(context.Context) error { return nil }}
 	impl.node = d.funcs.Keep(hostfn.Func{Run: func() {}, More: &hostOptions{graph: g, name: "task"}, Group: &dev.funcs})
 	x := &GraphExec{ctx: dev.Context, state: &execState{ctx: dev.Context}}

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -61,35 +59,9 @@ type chaosCopy struct {
 // TestStagedChaos has CHAOS_SEEDS seeds, if the environment says so.
 func TestStagedChaos(t *testing.T) {
 	t.Setenv("HOSTLAUNCH_STAGING", "ring=256K,chunk=32K,least=8K,part=4K,slots=3,small=0,threads=3")
-	seeds := 60
-	if testing.Short() {
-		seeds = 20
-	}
-	if n, err := strconv.Atoi(os.Getenv("CHAOS_SEEDS")); err == nil {
-		seeds = n
-	}
 	before := runtime.NumGoroutine()
-	for seed := range uint64(seeds) {
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			(&stagedChaos{T: t, seed: seed}).run()
-		}()
-		select {
-		case <-over:
-		case <-time.After(30 * time.Second):
-			buf := make([]byte, 1<<22)
-			t.Fatalf("seed %d hangs\n%s", seed, buf[:runtime.Stack(buf, true)])
-		}
-		if t.Failed() {
-			return
-		}
-	}
-	for deadline := time.Now().Add(3 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d goroutines are left", runtime.NumGoroutine()-before)
-		}
-	}
+	forSeeds(t, "CHAOS_SEEDS", 60, 20, func(seed uint64) { (&stagedChaos{T: t, seed: seed}).run() })
+	goroutinesGone(t, before)
 }
 
 func (c *stagedChaos) run() {

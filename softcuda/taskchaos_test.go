@@ -5,9 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -186,34 +184,12 @@ func (c *taskChaos) step(r *rand.Rand) {
 
 // TestTaskChaos has CHAOS_SEEDS seeds, if the environment says so.
 func TestTaskChaos(t *testing.T) {
-	seeds := 16
-	if testing.Short() {
-		seeds = 4
-	}
-	if n, err := strconv.Atoi(os.Getenv("CHAOS_SEEDS")); err == nil {
-		seeds = n
-	}
-	for seed := range uint64(seeds) {
-		for _, open := range []func(softcuda.Options, ...cuda.Option) (*cuda.Driver, error){
-			func(o softcuda.Options, opts ...cuda.Option) (*cuda.Driver, error) {
-				return softcuda.New(o, opts...), nil
-			}, softcuda.NewSpinning,
-		} {
-			over := make(chan struct{})
-			go func() {
-				defer close(over)
-				runTaskChaos(t, seed, open)
-			}()
-			select {
-			case <-over:
-			case <-time.After(20 * time.Second):
-				buf := make([]byte, 1<<22)
-				t.Fatalf("seed %d hangs\n%s", seed, buf[:runtime.Stack(buf, true)])
-			}
-			if t.Failed() {
-				return
-			}
-		}
+	for _, open := range []func(softcuda.Options, ...cuda.Option) (*cuda.Driver, error){
+		func(o softcuda.Options, opts ...cuda.Option) (*cuda.Driver, error) {
+			return softcuda.New(o, opts...), nil
+		}, softcuda.NewSpinning,
+	} {
+		forSeeds(t, "CHAOS_SEEDS", 16, 4, func(seed uint64) { runTaskChaos(t, seed, open) })
 	}
 }
 
@@ -303,11 +279,5 @@ func (c *taskChaos) check(seed uint64, before int) {
 	if st := c.d.Stats(); st != (cuda.Stats{}) {
 		c.Errorf("seed %d: left: %+v", seed, st)
 	}
-	for deadline := time.Now().Add(3 * time.Second); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			buf := make([]byte, 1<<18)
-			c.Errorf("seed %d: %d goroutines, %d before\n%s", seed, runtime.NumGoroutine(), before, string(buf[:runtime.Stack(buf, true)]))
-			return
-		}
-	}
+	goroutinesGone(c, before)
 }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
-	"os"
-	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,29 +28,7 @@ type taskOrder struct {
 
 // TestTaskOrder has ORDER_SEEDS seeds, if the environment says so.
 func TestTaskOrder(t *testing.T) {
-	seeds := 30
-	if testing.Short() {
-		seeds = 10
-	}
-	if n, err := strconv.Atoi(os.Getenv("ORDER_SEEDS")); err == nil {
-		seeds = n
-	}
-	for seed := range uint64(seeds) {
-		over := make(chan struct{})
-		go func() {
-			defer close(over)
-			(&taskOrder{T: t, seed: seed, refuses: seed%4 == 1}).run()
-		}()
-		select {
-		case <-over:
-		case <-time.After(20 * time.Second):
-			buf := make([]byte, 1<<22)
-			t.Fatalf("seed %d hangs\n%s", seed, buf[:runtime.Stack(buf, true)])
-		}
-		if t.Failed() {
-			return
-		}
-	}
+	forSeeds(t, "ORDER_SEEDS", 30, 10, func(seed uint64) { (&taskOrder{T: t, seed: seed, refuses: seed%4 == 1}).run() })
 }
 
 // faults are a driver that is slow for most seeds, and refuses calls for some.
