@@ -24,6 +24,9 @@ type Context struct {
 
 	// green is the lifetime of the green context that this Context stands for, if it does: what is made in it keeps that alive.
 	green *resource
+	// handedOut is that green context once the program has c too, and might refer to c alone. The driver's list of contexts refers to c
+	// until the green context is destroyed, so the collector leaves both alone.
+	handedOut atomic.Pointer[GreenContext]
 
 	funcs  hostfn.Group
 	events eventPool

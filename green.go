@@ -81,7 +81,8 @@ func (r SMResource) Split(groups, minCount int, flags SplitFlags) (parts []SMRes
 }
 
 // GreenContext is a part of a device: streams made in it run their kernels on its multiprocessors only. Memory, modules and
-// events are those of the device, and its streams take them.
+// events are those of the device, and its streams take them. One that the program no longer refers to is closed by the garbage
+// collector, unless its Context has been asked for.
 type GreenContext struct {
 	dev *Context // the primary context
 	raw driver.GreenContext
@@ -197,12 +198,15 @@ func (g *GreenContext) SMResource() (SMResource, error) {
 	return SMResource{g.dev, raw}, g.dev.needs(op, r, "cuGreenCtxGetDevResource", "")
 }
 
-// Context stands for g, by its handle. What is made in it keeps g's handle, but once g is closed can only be closed too; and a g that the
-// program no longer refers to is closed by the garbage collector, so refer to g, and not to its Context alone. The driver wants a green
-// context to be current to one thread at a time: use the device's own context for everything that is not about g. cuCtxFromGreenCtx.
+// Context stands for g, by its handle. What is made in it keeps g's handle, but once g is closed can only be closed too. Only Close and
+// Driver.Close close a g whose Context has been asked for: the garbage collector no longer does. The driver wants a green context to be
+// current to one thread at a time: use the device's own context for everything that is not about g. cuCtxFromGreenCtx.
 func (g *GreenContext) Context() *Context {
 	if g == nil {
 		return nil
+	}
+	if g.res != nil {
+		g.ctx.handedOut.Store(g)
 	}
 	return g.ctx
 }

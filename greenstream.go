@@ -84,11 +84,15 @@ func (s *Stream) Contexts() (primary *Context, green *GreenContext, err error) {
 	case s.green != nil && s.green.raw == rawGreen:
 		return primary, s.green, nil
 	}
-	as, r := s.driver().CtxFromGreenCtx(rawGreen) // somebody else's: not ours to destroy
+	as, r := s.driver().CtxFromGreenCtx(rawGreen)
 	if r != driver.Success {
 		return nil, nil, s.ctx.needs(op, r, "cuCtxFromGreenCtx", "")
 	}
-	return primary, &GreenContext{dev: primary, raw: rawGreen, ctx: primary.adopt(as)}, nil
+	stands := primary.adopt(as)
+	if g := stands.handedOut.Load(); g != nil { // s was made in its Context
+		return primary, g, nil
+	}
+	return primary, &GreenContext{dev: primary, raw: rawGreen, ctx: stands}, nil // somebody else's: not ours to destroy
 }
 
 // SMResource is the multiprocessors that s's kernels run on. CUDA 13.1; cuStreamGetDevResource.

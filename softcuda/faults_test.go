@@ -1,6 +1,7 @@
 package softcuda_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -15,7 +16,13 @@ func openFaulty(t *testing.T, seed uint64) (*softcuda.Faults, *cuda.Driver, *cud
 	t.Helper()
 	f := new(softcuda.Faults)
 	drv, dev := openSeeded(t, softcuda.Options{Seed: seed, Faults: f, Kernels: testkernels.Twins()})
-	t.Cleanup(func() { drv.Close() })
+	t.Cleanup(func() { // a test that has failed may have left a function waiting
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := drv.Shutdown(ctx); errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+	})
 	return f, drv, dev
 }
 

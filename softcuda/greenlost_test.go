@@ -29,4 +29,5 @@ func TestGreenContextLost(t *testing.T) {
 	}
 	close(gate)
 	s.Sync()
+	noErr(t, g.Close())
 }

@@ -2,7 +2,10 @@ package cudatest
 
 import (
 	"errors"
+	"runtime"
 	"strings"
+	"time"
+	"weak"
 
 	"github.com/hostlaunch/cuda"
 )
@@ -15,6 +18,7 @@ var greenCases = []Case{
 	{ID: "ST-09", Name: "a green stream at work", Run: greenWork},
 	{ID: "ST-09", Name: "a green stream is non-blocking", Run: greenNonBlocking},
 	{ID: "ST-09", Name: "closing", Run: greenClose},
+	{ID: "ST-09", Name: "the collector and green contexts", Run: greenCollected},
 	{ID: "ST-09", Name: "a stream's multiprocessors", Run: greenStreamResource},
 	{ID: "ST-09", Name: "bad green contexts", Run: greenRefused},
 	{ID: "HL-06", Name: "a green context inside", Run: greenInside},
@@ -211,6 +215,40 @@ func greenClose(t *T) {
 	}
 	t.OK(s.Close())
 	t.Is(s.Sync(), cuda.ErrClosed)
+}
+
+// greenCollected: a green context that is dropped is closed, but not one of which the program has the Context.
+func greenCollected(t *T) {
+	create := func() *cuda.GreenContext {
+		all, err := t.Device(0).SMResource()
+		t.Needs(err)
+		g, err := t.Device(0).NewGreenContext(all)
+		t.OK(err)
+		return g
+	}
+	beside := t.Stream()
+	before := t.Driver.Stats().GreenContexts
+	kept := create()
+	c, again := kept.Context(), weak.Make(kept)
+	create()
+	for deadline := time.Now().Add(5 * time.Second); t.Driver.Stats().GreenContexts != before+1; time.Sleep(time.Millisecond) {
+		runtime.GC()
+		t.OK(second(beside.Query())) // what is garbage is closed beside a call
+		if time.Now().After(deadline) {
+			t.Fatalf("%d green contexts, want %d and the one whose Context is kept", t.Driver.Stats().GreenContexts, before)
+		}
+	}
+	s, err := c.NewStream()
+	t.OK(err)
+	t.Host(s, func() {})
+	t.Sync(s)
+	if _, green, err := s.Contexts(); !errors.Is(err, cuda.ErrNotSupported) && (err != nil || green != again.Value()) {
+		t.Unsure("Contexts = %p, %v; want the one whose Context it was made in", green, err)
+	}
+	t.OK(s.Close())
+	t.OK(again.Value().Close())
+	_, err = c.NewStream()
+	t.Is(err, cuda.ErrClosed)
 }
 
 func greenStreamResource(t *T) {
