@@ -146,7 +146,8 @@ func (p *PinnedPool) Context() *Context {
 }
 
 // Close forbids taking blocks, and frees the memory once all have been released; then it waits until queued work that may use
-// it is done. The Driver's Close frees it in any case. cuMemFreeHost.
+// it is done. While a task holds a stream it returns at once, and the memory is freed later. The Driver's Close frees it in any case.
+// cuMemFreeHost.
 func (p *PinnedPool) Close() error {
 	if p == nil {
 		return nil

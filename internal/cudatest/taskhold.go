@@ -226,17 +226,23 @@ func freeWhileHeld(t *T) {
 	t.OK(err)
 	pinned, err := dev.AllocPinned(1 << 20)
 	t.OK(err)
+	registered, err := cuda.Pin(dev.Context, make([]byte, 1<<16))
+	t.OK(err)
+	pool, err := dev.NewPinnedPool(1 << 16)
+	t.OK(err)
 	mod, err := dev.LoadModule(t.cfg.PTX)
 	t.OK(err)
 	other, err := dev.NewStream()
 	t.OK(err)
 	e, err := dev.NewEvent()
 	t.OK(err)
+	t.OK(cuda.CopyToDevice(other, buf, make([]byte, 1<<20), cuda.Staging(pool)))
+	t.Sync(other)
 	before := d.Stats()
 	g := t.TaskGate(s)
 	<-g.Entered
 	started := time.Now()
-	t.OK(errors.Join(buf.Close(), pinned.Close(), mod.Close(), other.Close(), e.Close()))
+	t.OK(errors.Join(buf.Close(), pinned.Close(), registered.Close(), pool.Close(), mod.Close(), other.Close(), e.Close()))
 	if took := time.Since(started); took > time.Second {
 		t.Errorf("closing took %v", took)
 	}
@@ -244,21 +250,21 @@ func freeWhileHeld(t *T) {
 	if pinned.Bytes() != nil {
 		t.Error("the memory of a closed PinnedBuffer can be had")
 	}
-	if now := d.Stats(); now.Buffers != before.Buffers || now.PinnedBuffers != before.PinnedBuffers || now.Modules != before.Modules {
+	if now := d.Stats(); now.Buffers != before.Buffers || now.PinnedBuffers != before.PinnedBuffers || now.PinnedPools != before.PinnedPools ||
+		now.Modules != before.Modules {
 		t.Errorf("freed while a stream is held: %+v, before %+v", now, before)
 	}
 	g.Open()
 	t.Sync(s)
 	t.Eventually("what was closed is freed", func() bool {
 		now := d.Stats()
-		return now.Buffers == before.Buffers-1 && now.PinnedBuffers == before.PinnedBuffers-1 && now.Modules == before.Modules-1 && now.Streams == before.Streams-1
+		return now.Buffers == before.Buffers-1 && now.PinnedBuffers == before.PinnedBuffers-2 && now.PinnedPools == before.PinnedPools-1 &&
+			now.Modules == before.Modules-1 && now.Streams == before.Streams-1
 	})
 	inside := t.Task(s, func(context.Context) error {
-		b, err := dev.Alloc(64)
-		if err != nil {
-			return err
-		}
-		return b.Close()
+		b, errB := dev.Alloc(64)
+		p, errP := dev.NewPinnedPool(64)
+		return errors.Join(errB, errP, b.Close(), p.Close())
 	})
 	t.Ends(inside)
 }
