@@ -93,10 +93,15 @@ func (l *heldStreams) less() {
 	}
 }
 
-// beginUncounted is the beginning of a hold that nobody bounds: the driver holds a stream by itself, or soon will.
-func (l *heldStreams) beginUncounted() { l.n.Add(1) }
+// beginUncounted is the beginning of a hold that nobody bounds: the driver holds a stream by itself, for a graph's task, or soon will.
+// Like a task of Go it counts as a call of the Driver, so that it is waited for. The caller is in a call.
+func (l *heldStreams) beginUncounted() {
+	l.drv.calls.Add(1)
+	l.n.Add(1)
+}
 
 func (l *heldStreams) endUncounted() {
+	defer l.drv.leave()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.less()

@@ -2,7 +2,10 @@ package softcuda_test
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/softcuda"
@@ -73,5 +76,52 @@ func TestCloseBehindTask(t *testing.T) {
 		<-told
 		noErr(t, s.Close())
 		noErr(t, c.Close())
+	}
+}
+
+// TestCloseBehindGraphTask: Close waits for a task of a graph as for those of Go: it may use CUDA to its end, and so may the tasks
+// that it begins meanwhile, also one that waits in the library.
+func TestCloseBehindGraphTask(t *testing.T) {
+	for range 20 {
+		d := softcuda.New(softcuda.Options{}, cuda.MaxHeldStreams(1))
+		dev, err := d.Device(0)
+		noErr(t, err)
+		s := newStreams(t, dev, 3)
+		var tasks atomic.Int32
+		use := func(context.Context) error {
+			time.Sleep(time.Millisecond)
+			b, err := dev.Alloc(64)
+			if err == nil {
+				err = errors.Join(s[0].Memset(b, 1), b.Close())
+			}
+			if tasks.Add(1); err != nil {
+				t.Error(err)
+			}
+			return nil
+		}
+		closing := make(chan struct{})
+		g := must(cuda.Capture(s[0], cuda.CaptureRelaxed, func(b *cuda.GraphBuilder) error {
+			return b.Task(func(ctx context.Context) error {
+				<-closing
+				for _, other := range s[1:] {
+					if _, err := cuda.Go(other, use); err != nil {
+						t.Error(err)
+					}
+				}
+				return nil
+			})
+		}))
+		noErr(t, must(g.Instantiate()).Launch(s[0]))
+		closed := make(chan error)
+		go func() { closed <- d.Close() }()
+		for !errors.Is(s[1].Sync(), cuda.ErrClosed) {
+			time.Sleep(100 * time.Microsecond)
+		}
+		time.Sleep(time.Millisecond)
+		close(closing)
+		noErr(t, <-closed)
+		if st := d.Stats(); tasks.Load() != 2 || st != (cuda.Stats{}) {
+			t.Fatalf("%d of 2 tasks have run; left: %+v", tasks.Load(), st)
+		}
 	}
 }
