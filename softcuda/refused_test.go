@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -150,6 +151,7 @@ func TestMisuseRefused(t *testing.T) {
 		}, cuda.ErrCapturing, "ReleaseAfter"},
 	}
 	refuse(t, f, drv, list)
+	runtime.KeepAlive(inner) // the count of what is open would be another without it
 }
 
 // TestShutdownSaysHowMany: of very many functions that wait, the first are named, and the others counted.
