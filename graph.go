@@ -88,7 +88,7 @@ func newGraph(c *Context, raw driver.Graph, nodes *nodeTable) *Graph {
 		return c.drv.drv.GraphDestroy(c.raw, raw)
 	})
 	dropped(g, g.res)
-	nodes.graph, nodes.perished = g.res, perished
+	nodes.graph, nodes.perished, nodes.open = g.res, perished, g
 	return g
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/hostlaunch/cuda/internal/hostfn"
 )
 
-// GraphNode is a node of a Graph. It is comparable, and valid until the node is removed or the Graph closed; the zero
-// GraphNode is none.
+// GraphNode is a node of a Graph. It is comparable, and valid until the node is removed or the Graph closed, which the garbage collector
+// does not do while there is a GraphNode; the zero GraphNode is none.
 type GraphNode struct {
 	of *nodeTable
 	at int32
@@ -41,6 +41,7 @@ type nodeTable struct {
 	gone   atomic.Bool // then: the node was removed
 
 	perished *atomic.Bool // of the graph that is in no other: the driver has destroyed it; nil: there is no graph yet
+	open     *Graph       // likewise: the collector does not close it while there are GraphNodes of it, or GraphExecs
 }
 
 type graphKind uint8

@@ -15,6 +15,7 @@ var graphLifeCases = []Case{
 	{ID: "GR-03", Name: "two executables", Run: twoExecutables},
 	{ID: "GR-03", Name: "removed node", Run: removedNodeReleased},
 	{ID: "GR-03", Name: "graph without executables", Run: unusedGraphReleased},
+	{ID: "GR-03", Name: "a node of a graph that is dropped", Run: nodeOfDropped},
 	{ID: "GR-03", Name: "finalizer may call CUDA", Run: finalizerCalls},
 	{ID: "GR-03", Name: "exit with owners", Child: true, Run: exitWithOwners},
 	{ID: "GR-04", Name: "source node deleted", Run: sourceNodeDeleted},
@@ -131,6 +132,38 @@ func removedNodeReleased(t *T) {
 	t.Kept("the node is there", collected)
 	t.OK(g.RemoveNode(n))
 	t.Gone(collected)
+}
+
+// nodeOfDropped: the collector does not close a graph while the program has a node of it, and then it does.
+func nodeOfDropped(t *T) {
+	s, before := t.Stream(), t.Driver.Stats().Graphs
+	func() {
+		x, n := func() (*cuda.GraphExec, cuda.GraphNode) {
+			g, err := t.Device(0).NewGraph()
+			t.OK(err)
+			n := t.Node(g, cuda.HostParams(func() { t.Error("the node's first function ran") }))
+			x, err := g.Instantiate()
+			t.OK(err)
+			return x, n
+		}()
+		for range 5 {
+			runtime.GC()
+			time.Sleep(time.Millisecond)
+			t.OK(second(s.Query())) // what is garbage is closed beside a call
+		}
+		ran := false
+		t.OK(x.SetParams(n, cuda.HostParams(func() { ran = true })))
+		t.Run(x, s)
+		t.OK(x.Close())
+		if !ran {
+			t.Error("the node's new function did not run")
+		}
+	}()
+	t.Eventually("the graph is closed", func() bool {
+		runtime.GC()
+		t.OK(second(s.Query()))
+		return t.Driver.Stats().Graphs == before
+	})
 }
 
 func unusedGraphReleased(t *T) {
