@@ -10,7 +10,8 @@ import (
 )
 
 // GraphExec is a graph made ready to run, any number of times: an executable graph. It keeps what its nodes use until it is
-// closed and its last launch is done. Its methods may be called from any goroutine.
+// closed and its last launch is done; and the collector does not close the Graph that it was made of, which SetParams needs. Its methods
+// may be called from any goroutine.
 type GraphExec struct {
 	ctx   *Context
 	raw   driver.GraphExec
