@@ -24,10 +24,10 @@ type PinnedPool struct {
 	closing bool
 }
 
-// PinnedBlock is a piece of a PinnedPool's memory.
+// PinnedBlock is a piece of a PinnedPool's memory. Of several goroutines that release it at once one does.
 type PinnedBlock struct {
 	pool *PinnedPool
-	data []byte
+	data []byte // nil once released; guarded by pool.mu
 }
 
 // NewPinnedPool makes a pool of limit bytes, limit > 0, which are allocated now. Pools and blocks take whole pages of 4096 bytes: limit is
@@ -126,7 +126,7 @@ func (p *PinnedPool) get(op string, n int) (*PinnedBlock, error) {
 	}
 	p.blocks++
 	p.st.reused(at, uintptr(n))
-	return &PinnedBlock{p, unsafe.Slice((*byte)(at), n)}, nil
+	return &PinnedBlock{pool: p, data: unsafe.Slice((*byte)(at), n)}, nil
 }
 
 // Len is the size of the pool in bytes.
@@ -175,12 +175,22 @@ func (p *PinnedPool) returned(data []byte) {
 	}
 }
 
-// Bytes is the memory. It must not be used once the block has been released. It needs no driver.
+// Bytes is the memory, or nil once the block has been released: what it returned before must not be used any more. It needs no driver.
 func (b *PinnedBlock) Bytes() []byte {
 	if b == nil {
 		return nil
 	}
+	b.pool.mu.Lock()
+	defer b.pool.mu.Unlock()
 	return b.data
+}
+
+// swap sets b's memory and returns what it was. nil: b is released, or about to be.
+func (b *PinnedBlock) swap(data []byte) (was []byte) {
+	b.pool.mu.Lock()
+	defer b.pool.mu.Unlock()
+	was, b.data = b.data, data
+	return was
 }
 
 // BlockSlice is b's memory as a slice of T, as many as fit. T must be free of Go pointers, or it panics.
@@ -192,29 +202,38 @@ func BlockSlice[T any](b *PinnedBlock) []T {
 // Release gives the block back at once: no work that uses it is queued. A second release does nothing. It needs no driver, so it
 // works in host functions too.
 func (b *PinnedBlock) Release() {
-	if b == nil || b.data == nil {
+	if b == nil {
 		return
 	}
-	data := b.data
-	b.data = nil
-	b.pool.returned(data)
+	if data := b.swap(nil); data != nil {
+		b.pool.returned(data)
+	}
 }
 
 // ReleaseAfter gives the block back when everything queued on s so far is done, and returns at once. If s's context has failed,
 // or fails, the block is given back all the same; on any other error it is still the caller's. CONTRACT CY-07.
 func (b *PinnedBlock) ReleaseAfter(s *Stream) error {
 	const op = "PinnedBlock.ReleaseAfter"
-	if b == nil || b.data == nil {
+	var data []byte
+	if b != nil {
+		data = b.swap(nil)
+	}
+	if data == nil {
 		return failf(op, ErrInvalidValue, "the block is nil or released")
 	}
-	err := b.releaseAfter(op, s)
-	if err != nil && s != nil && s.ctx.drv == b.pool.st.ctx.drv && s.ctx.lost() != driver.Success {
-		b.Release()
+	err := b.pool.returnedAfter(op, data, s)
+	switch {
+	case err == nil:
+	case s != nil && s.ctx.drv == b.pool.st.ctx.drv && s.ctx.lost() != driver.Success:
+		b.pool.returned(data)
+	default:
+		b.swap(data)
 	}
 	return err
 }
 
-func (b *PinnedBlock) releaseAfter(op string, s *Stream) error {
+// returnedAfter is returned once everything queued on s so far is done.
+func (p *PinnedPool) returnedAfter(op string, data []byte, s *Stream) error {
 	if err := s.begin(op); err != nil {
 		return err
 	}
@@ -223,21 +242,18 @@ func (b *PinnedBlock) releaseAfter(op string, s *Stream) error {
 		return err
 	}
 	c := s.ctx
-	if c.drv != b.pool.st.ctx.drv {
-		return failf(op, ErrInvalidValue, "the stream belongs to %s and the pool to %s; use one Driver for both", c.describe(), b.pool.st.ctx.describeBeside(c))
+	if c.drv != p.st.ctx.drv {
+		return failf(op, ErrInvalidValue, "the stream belongs to %s and the pool to %s; use one Driver for both", c.describe(), p.st.ctx.describeBeside(c))
 	}
 	raw, err := s.behind(op)
 	if err != nil {
 		return err
 	}
-	pool, data := b.pool, b.data
-	if _, err := c.told(op, raw, func(driver.Result) {
+	if _, err = c.told(op, raw, func(driver.Result) {
 		c.events.put(raw)
-		pool.returned(data)
+		p.returned(data)
 	}); err != nil { // the work that uses the block goes on
 		c.events.put(raw)
-		return err
 	}
-	b.data = nil
-	return nil
+	return err
 }

@@ -1,0 +1,48 @@
+package softcuda_test
+
+import (
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/hostlaunch/cuda/softcuda"
+)
+
+// TestPoolReleasedByMany: CY-07, a block that several goroutines release at once goes back once: nobody shares its memory.
+func TestPoolReleasedByMany(t *testing.T) {
+	d := softcuda.New(softcuda.Options{})
+	defer d.Close()
+	dev, err := d.Device(0)
+	noErr(t, err)
+	s := newStreams(t, dev, 1)[0]
+	const size, blocks = 4096, 4
+	pool, err := dev.NewPinnedPool(blocks * size)
+	noErr(t, err)
+	for range 500 {
+		b, err := pool.Get(t.Context(), size)
+		noErr(t, err)
+		var releases sync.WaitGroup
+		releases.Go(func() { b.ReleaseAfter(s) })
+		for range 2 {
+			releases.Go(b.Release)
+		}
+		releases.Wait()
+		if b.Bytes() != nil {
+			t.Fatal("a released block has memory")
+		}
+	}
+	seen := map[*byte]bool{}
+	for range blocks {
+		b, err := pool.Get(t.Context(), size) // some come back behind the stream
+		noErr(t, err)
+		if at := unsafe.SliceData(b.Bytes()); seen[at] {
+			t.Fatal("a block's memory was given out twice")
+		} else {
+			seen[at] = true
+		}
+		defer b.Release()
+	}
+	if _, ok, err := pool.TryGet(1); ok || err != nil {
+		t.Errorf("there is more memory than the pool has: %v", err)
+	}
+}
