@@ -129,6 +129,13 @@ func (p *PinnedPool) get(op string, n int) (*PinnedBlock, error) {
 	return &PinnedBlock{pool: p, data: unsafe.Slice((*byte)(at), n)}, nil
 }
 
+// acquire takes p into use for a copy, unless it is closed; p.res.release must follow.
+func (p *PinnedPool) acquire() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.closing && p.res.acquire()
+}
+
 // Len is the size of the pool in bytes.
 func (p *PinnedPool) Len() int {
 	if p == nil {
@@ -145,7 +152,7 @@ func (p *PinnedPool) Context() *Context {
 	return p.st.ctx
 }
 
-// Close forbids taking blocks, and frees the memory once all have been released; then it waits until queued work that may use
+// Close forbids taking blocks and further copies by way of the pool, and frees the memory once all have been released; then it waits until queued work that may use
 // it is done. While a task holds a stream it returns at once, and the memory is freed later. The Driver's Close frees it in any case.
 // cuMemFreeHost.
 func (p *PinnedPool) Close() error {

@@ -27,7 +27,7 @@ type deviceSide func(slot unsafe.Pointer, off, n uintptr) driver.Result
 // stage queues a copy through st. s is in use and does not capture.
 func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOptions, move deviceSide) error {
 	if st.pool != nil {
-		if !st.pool.acquire() {
+		if !o.pool.acquire() {
 			return failf(op, ErrClosed, "the pool of Staging is closed")
 		}
 		defer st.pool.release()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/hostlaunch/cuda"
 	"github.com/hostlaunch/cuda/softcuda"
 )
 
@@ -45,4 +46,21 @@ func TestPoolReleasedByMany(t *testing.T) {
 	if _, ok, err := pool.TryGet(1); ok || err != nil {
 		t.Errorf("there is more memory than the pool has: %v", err)
 	}
+}
+
+// TestPoolClosedWithBlocks: a pool that is closed takes no further copies, though a block keeps its memory, and the error says so.
+func TestPoolClosedWithBlocks(t *testing.T) {
+	d := softcuda.New(softcuda.Options{})
+	defer d.Close()
+	s, b := streamAndBuffer(t, d, 100_000)
+	pool, err := b.Context().NewPinnedPool(1 << 20)
+	noErr(t, err)
+	block, err := pool.Get(t.Context(), 1)
+	noErr(t, err)
+	noErr(t, pool.Close())
+	mem := make([]byte, 100_000)
+	is(t, cuda.CopyToHost(s, mem, b, cuda.Staging(pool)), cuda.ErrClosed)
+	is(t, cuda.CopyToDevice(s, b, mem, cuda.Staging(pool)), cuda.ErrClosed)
+	noErr(t, s.Sync())
+	block.Release()
 }
