@@ -251,7 +251,7 @@ func (p *play) waitOf(t *Task) (DeadlockWait, *Task) {
 	}
 	for _, other := range p.list {
 		if p.left[other] && other != t && other.graph == nil && !p.waits[other] && other.hold.device() == t.hold.device() {
-			why := fmt.Sprintf("waits in the library, since %d streams are held (MaxHeldStreams), one of them by", t.drv.held.most.Load())
+			why := fmt.Sprintf("waits in the library for room to hold its stream ("+roomOption+" is %d), which is kept by", t.drv.held.most.Load())
 			return DeadlockWait{about, why, other.describe()}, other
 		}
 	}

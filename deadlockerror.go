@@ -24,12 +24,19 @@ func (w DeadlockWait) String() string { return strings.TrimSuffix(w.Task+", "+w.
 // Error tells all waits in words.
 func (e *DeadlockError) Error() string { return "cuda: " + e.reason() }
 
+// roomOption is the option that bounds the room which some of a deadlock's waits are for.
+const roomOption = "MaxHeldStreams"
+
 func (e *DeadlockError) reason() string {
 	var parts []string
+	wayOut := ""
 	for _, w := range e.Waits {
 		parts = append(parts, w.String())
+		if strings.Contains(w.How, roomOption) {
+			wayOut = ", or raise " + roomOption
+		}
 	}
-	return strings.Join(parts, "; ") + ": none of them would ever end; wait after the task, or from another goroutine"
+	return strings.Join(parts, "; ") + ": none of them would ever end; wait after the task, or from another goroutine" + wayOut
 }
 
 // Unwrap gives ErrDeadlock.

@@ -1,0 +1,47 @@
+package softcuda_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hostlaunch/cuda"
+	"github.com/hostlaunch/cuda/softcuda"
+)
+
+// TestDeadlockForRoom: TK-03, a task that waits for one which has no room is told who waits for whom, and that more room is a way out; it
+// is not where it would not help.
+func TestDeadlockForRoom(t *testing.T) {
+	d := softcuda.New(softcuda.Options{}, cuda.MaxHeldStreams(1))
+	defer d.Close()
+	dev, err := d.Device(0)
+	noErr(t, err)
+	s := newStreams(t, dev, 2)
+	var own error
+	outer, err := cuda.Go(s[0], func(ctx context.Context) error {
+		own = s[0].Sync()
+		inner, err := cuda.Go(s[1], func(context.Context) error { return nil }, cuda.Name("inner"))
+		if err != nil {
+			return err
+		}
+		return inner.Wait(ctx)
+	}, cuda.Name("outer"))
+	noErr(t, err)
+	room := outer.Wait(t.Context())
+	for _, err := range []error{own, room} {
+		is(t, err, cuda.ErrDeadlock)
+	}
+	var ring *cuda.DeadlockError
+	if !errors.As(room, &ring) || len(ring.Waits) != 2 || !strings.Contains(ring.Waits[0].Task, "outer") || !strings.Contains(ring.Waits[0].For, "inner") ||
+		!strings.Contains(ring.Waits[1].Task, "inner") || !strings.Contains(ring.Waits[1].For, "outer") {
+		t.Errorf("the waits are %+v", ring)
+	}
+	const wayOut, limit = "or raise MaxHeldStreams", "(MaxHeldStreams is 1)"
+	if text := room.Error(); !strings.Contains(text, wayOut) || !strings.Contains(text, limit) {
+		t.Errorf("no way out in %q", text)
+	}
+	if text := own.Error(); strings.Contains(text, wayOut) {
+		t.Errorf("the wrong way out in %q", text)
+	}
+}
