@@ -20,8 +20,10 @@ type copyOptions struct {
 
 // Staging has the copy go through pool's memory rather than through the context's own ring. pool must belong to the queue's
 // context. It concerns ordinary memory alone: pinned memory needs no staging. Copies share what room blocks have left, and wait
-// for one another there; if blocks have left less than 64 KiB, or a smaller pool not whole, it is ErrOutOfMemory. nil is the
-// context's own ring; of Staging and Direct the last counts.
+// for one another there: a copy that finds no room of its own is behind another stream's, and so behind all that is before that one. In
+// a task that could be the task itself: then waiting for the copy is ErrDeadlock, and so may be the copy, beside ErrOutOfMemory. If
+// blocks have left less than 64 KiB, or a smaller pool not whole, it is ErrOutOfMemory. nil is the context's own ring; of Staging
+// and Direct the last counts.
 func Staging(pool *PinnedPool) CopyOption {
 	return func(o *copyOptions) { o.pool, o.direct = pool, false }
 }

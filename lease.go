@@ -34,28 +34,28 @@ type lease struct {
 
 // lease gives slots to a call that queues a copy of n bytes on s: those that s has already, if they are large enough; or new
 // ones; or, if there is no memory for any, those of whatever lease has least to do, behind whose copies s then waits. It waits
-// only while other calls are queueing on all there are. r says why there are none.
-func (st *staging) lease(s *Stream, n uintptr) (l *lease, r driver.Result) {
+// only while other calls are queueing on all there are. r says why there are none; turns, that those calls may wait for the caller, a task.
+func (st *staging) lease(s *Stream, n uintptr) (l *lease, r driver.Result, turns bool) {
 	if r := st.open(); r != driver.Success {
-		return nil, r
+		return nil, r, false
 	}
 	want := st.tune.slotFor(n)
 	for {
 		changed := st.mem.changed()
 		if l := st.take(func(l *lease) bool { return l.of(s) && l.size >= want }); l != nil {
-			return l, driver.Success
+			return l, driver.Success, false
 		}
 		st.making.RLock()
 		l, r = st.newLease(s, want, n)
 		st.making.RUnlock()
 		if l != nil {
-			return l, r
+			return l, r, false
 		}
 		if l := st.take(func(l *lease) bool { return l.of(s) }); l != nil {
-			return l, driver.Success
+			return l, driver.Success, false
 		}
 		if l := st.take(func(*lease) bool { return true }); l != nil {
-			return l, driver.Success
+			return l, driver.Success, false
 		}
 		if st.idle() {
 			st.making.Lock() // what others have taken for a moment they give back, or it is a lease's
@@ -63,19 +63,19 @@ func (st *staging) lease(s *Stream, n uintptr) (l *lease, r driver.Result) {
 			idle := st.idle()
 			st.making.Unlock()
 			if l != nil {
-				return l, r
+				return l, r, false
 			}
 			if idle { // what room there is is the blocks' of a PinnedPool
 				select {
 				case <-changed: // one of them has come back meanwhile
 				default:
-					return nil, r
+					return nil, r, false
 				}
 			}
 			continue
 		}
 		if st.ctx.drv.tasks.current() != nil && st.allWait() {
-			return nil, driver.ErrorOutOfMemory
+			return nil, driver.ErrorOutOfMemory, true
 		}
 		<-changed
 	}

@@ -44,7 +44,7 @@ func TestLeaseInTheMaking(t *testing.T) {
 	lease := func() <-chan outcome {
 		ch := make(chan outcome, 1)
 		go func() {
-			l, r := st.lease(s, 100<<10)
+			l, r, _ := st.lease(s, 100<<10)
 			ch <- outcome{l, r}
 		}()
 		return ch

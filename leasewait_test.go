@@ -2,6 +2,8 @@ package cuda
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +36,12 @@ func TestLeaseWaitInTask(t *testing.T) {
 			b.leave(task)
 			b.mu.Unlock()
 		}()
-		_, r := st.lease(s, 1000)
+		_, r, turns := st.lease(s, 1000)
+		if !turns {
+			t.Error("it is not said that the other call waits for its turn")
+		} else if err := st.noRoom("CopyToHost", r, turns); !errors.Is(err, ErrOutOfMemory) || !errors.Is(err, ErrDeadlock) || strings.Contains(err.Error(), "blocks") {
+			t.Errorf("the error is %v", err)
+		}
 		answer <- r
 		return nil
 	})

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"unsafe"
 
@@ -32,12 +33,9 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 		}
 		defer st.pool.release()
 	}
-	l, r := st.lease(s, host.bytes())
+	l, r, turns := st.lease(s, host.bytes())
 	if r != driver.Success {
-		if st.pool != nil {
-			return s.ctx.resultf(op, r, "blocks have taken the room of the pool of Staging; release some, or have a pool for copies alone")
-		}
-		return s.ctx.resultf(op, r, "no pinned memory to stage the copy in; see Direct, and PinnedPool for memory set aside")
+		return st.noRoom(op, r, turns)
 	}
 	shared, err := st.share(op, s, l)
 	if err != nil {
@@ -58,6 +56,19 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 	st.queued(l, err != nil)
 	st.finish(job, err)
 	return err
+}
+
+// noRoom is the error of a copy that lease has no slots for.
+func (st *staging) noRoom(op string, r driver.Result, turns bool) error {
+	switch {
+	case turns:
+		why := fmt.Sprintf("called in a task (%s), when copies that wait for their turn in other streams, perhaps behind the task, have all the "+
+			"memory to stage in; have a pool for tasks' copies (Staging), or copy from another goroutine", st.ctx.drv.tasks.current().describe())
+		return &Error{Op: op, Code: Code(r), also: ErrDeadlock, Reason: why}
+	case st.pool != nil:
+		return st.ctx.resultf(op, r, "blocks have taken the room of the pool of Staging; release some, or have a pool for copies alone")
+	}
+	return st.ctx.resultf(op, r, "no pinned memory to stage the copy in; see Direct, and PinnedPool for memory set aside")
 }
 
 // share is called before a copy is queued on s that goes through l. If l's other copies are behind tasks, so is what is queued on s from now
