@@ -21,9 +21,10 @@ func rangeOf[T any](s []T) hostRange {
 
 // CopyToHost queues a copy from src to dst, which must be of src's size in bytes. dst may be any slice: of pinned memory
 // (AllocPinned, Pin) the copy engine writes it directly; to ordinary memory the copy goes through pinned memory of the library,
-// in chunks, by several threads; a caller that waits in Sync meanwhile copies along. Either way it is in stream order and CopyToHost returns at once, also when the stream is
-// busy: later work of the stream, Sync and events wait until the last byte is in dst. Read dst only after one of them, and do
-// not touch it before. dst is kept alive meanwhile.
+// in chunks, by several threads; a caller that waits in Sync meanwhile copies along. Either way it is in stream order and CopyToHost
+// returns at once, also when the stream is busy or a task holds it: later work of the stream, Sync and events wait until the last byte
+// is in dst. Read dst only after one of them, and do not touch it before. dst is kept alive meanwhile. Only behind a task that
+// has no room to hold the stream yet (MaxHeldStreams), or that may stop it (StopOnError), the call waits for its turn: see Go.
 //
 // Every size goes that way, since the driver's own copy to ordinary memory holds its caller up until the stream has come to it
 // and the copy is done. Below a megabyte that copy is some 20 µs sooner done on an H200; Direct asks for it.
@@ -42,8 +43,8 @@ func CopyToHost[T any](on Queue, dst []T, src *Buffer, opts ...CopyOption) error
 }
 
 // CopyToDevice queues a copy from src to dst, which must be of src's size in bytes. src may be any slice, as for CopyToHost. It
-// is in stream order and returns at once, also when the stream is busy. src must have its contents when CopyToDevice is
-// called, and keep them until the copy has been waited for: ordinary memory is read at any time in between, and only pinned
+// is in stream order and returns at once, as CopyToHost does. src must have its contents when CopyToDevice is called,
+// and keep them until the copy has been waited for: ordinary memory is read at any time in between, and only pinned
 // memory just when the stream has come to the copy. src is kept alive meanwhile.
 //
 // A source of ordinary memory of up to 64 KiB is left to the driver, which reads it at the call. On a *GraphBuilder the copy
