@@ -251,6 +251,11 @@ func (s *Stream) Query() (done bool, err error) {
 		return false, err
 	}
 	defer s.end()
+	return s.queryNow(op)
+}
+
+// queryNow is Query of s, which is in use.
+func (s *Stream) queryNow(op string) (done bool, err error) {
 	if err := s.ctx.drv.tasks.stoppedOn(op, s); err != nil {
 		return false, err
 	}
@@ -299,8 +304,11 @@ func (s *Stream) Sync() error {
 }
 
 // syncInTask waits for an event, and not for s: what others queue on s after the task has been found to be free to wait is not waited
-// for.
+// for. Where nothing is queued there is nothing to wait for; the event of a blocking stream would still be behind the legacy stream's work.
 func (s *Stream) syncInTask(op string) error {
+	if done, err := s.queryNow(op); done && err == nil {
+		return nil
+	}
 	raw, waited, err := s.recordInTurn(op, context.Background())
 	if err != nil {
 		return err

@@ -76,3 +76,33 @@ func TestTaskQueuesOnItsStream(t *testing.T) {
 		t.Errorf("%q, host function %v", copied, ran)
 	}
 }
+
+// TestTaskSyncsIdleStream: TK-03, a task may Sync a blocking stream on which nothing is queued, though the legacy stream's work is behind the
+// task; once something is queued there it may not.
+func TestTaskSyncsIdleStream(t *testing.T) {
+	d := softcuda.New(softcuda.Options{})
+	defer d.Close()
+	dev, err := d.Device(0)
+	noErr(t, err)
+	b, err := dev.Alloc(8)
+	noErr(t, err)
+	held, err := dev.NewStream(cuda.Blocking())
+	noErr(t, err)
+	other, err := dev.NewStream(cuda.Blocking())
+	noErr(t, err)
+	goes := make(chan struct{})
+	var idle, busy error
+	k, err := cuda.Go(held, func(context.Context) error {
+		<-goes
+		idle = other.Sync()
+		err := other.Memset(b, 2)
+		busy = other.Sync()
+		return err
+	})
+	noErr(t, err)
+	noErr(t, dev.DefaultStream().Memset(b, 1))
+	close(goes)
+	noErr(t, k.Wait(t.Context()))
+	noErr(t, idle)
+	is(t, busy, cuda.ErrDeadlock)
+}
