@@ -67,7 +67,8 @@ func (c *Context) NewPinnedPool(limit int) (*PinnedPool, error) {
 }
 
 // Get takes a block of n bytes, n > 0, when there is room for it, or returns an error that wraps ctx's when ctx ends first. Blocks
-// larger than the pool are ErrInvalidValue. Its contents are undefined.
+// larger than the pool are ErrInvalidValue. Its contents are undefined. It is ErrDeviceLost once the pool's context has failed, also for
+// who waits already: what was to release a block may never run (see OnDone).
 //
 // What has to happen for a block to come back, the library does not know: a task that waits here for one that is released behind itself
 // waits until ctx ends. Its goroutine should have taken it before, or use TryGet.
@@ -119,6 +120,9 @@ func (p *PinnedPool) get(op string, n int) (*PinnedBlock, error) {
 	defer p.mu.Unlock()
 	if p.closing || p.res.closed() {
 		return nil, failf(op, ErrClosed, "the pool is closed")
+	}
+	if r := c.lost(); r != driver.Success { // what would have released a block may never run
+		return nil, c.lostError(op, r)
 	}
 	at, _ := p.st.mem.get(uintptr(n))
 	if at == nil {

@@ -222,6 +222,7 @@ func (st *staging) fail(why error) {
 	if st.failed == nil {
 		st.failed = why
 	}
+	st.mem.wake() // who waits for a block
 	for _, l := range slices.Clone(st.leases) {
 		st.abandon(l)
 		st.settle(l)

@@ -1,8 +1,10 @@
 package softcuda_test
 
 import (
+	"context"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/hostlaunch/cuda"
@@ -62,5 +64,41 @@ func TestPoolClosedWithBlocks(t *testing.T) {
 	is(t, cuda.CopyToHost(s, mem, b, cuda.Staging(pool)), cuda.ErrClosed)
 	is(t, cuda.CopyToDevice(s, b, mem, cuda.Staging(pool)), cuda.ErrClosed)
 	noErr(t, s.Sync())
+	block.Release()
+}
+
+// TestPoolGetLost: CY-06, who waits for a block is told when the device is lost: the host function that was to release one never runs.
+func TestPoolGetLost(t *testing.T) {
+	var faults softcuda.Faults
+	d := softcuda.New(softcuda.Options{Faults: &faults}, cuda.OnLost(func(*cuda.LostError) {}))
+	defer d.Close()
+	s, b := streamAndBuffer(t, d, 16)
+	pool, err := b.Context().NewPinnedPool(4096)
+	noErr(t, err)
+	block, err := pool.Get(t.Context(), 4096)
+	noErr(t, err)
+	goes := make(chan struct{})
+	defer close(goes)
+	_, err = cuda.Go(s, func(context.Context) error { <-goes; return nil })
+	noErr(t, err)
+	noErr(t, cuda.HostLaunch(s, block.Release))
+	got := make(chan error, 1)
+	go func() {
+		_, err := pool.Get(context.Background(), 1)
+		got <- err
+	}()
+	time.Sleep(10 * time.Millisecond) // it waits
+	noErr(t, faults.LoseDevice(0, cuda.ErrECCUncorrectable))
+	select {
+	case err := <-got:
+		is(t, err, cuda.ErrDeviceLost)
+	case <-time.After(5 * time.Second):
+		t.Error("Get waits on")
+	}
+	_, ok, err := pool.TryGet(1)
+	if ok {
+		t.Error("there is a block")
+	}
+	is(t, err, cuda.ErrDeviceLost)
 	block.Release()
 }
