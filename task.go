@@ -196,7 +196,9 @@ func taskName(fn func(context.Context) error) string {
 	return "(unknown)"
 }
 
-// WithContext gives a task the context that its function's is derived from (CONTRACT TK-05). It is for Go and GraphBuilder.Task.
+// WithContext gives a task the context that its function's is derived from (CONTRACT TK-05). That it has ended does not keep the task
+// from its turn, nor what is behind it from waiting: the function runs all the same, and finds its context ended. It is for Go and
+// GraphBuilder.Task.
 func WithContext(ctx context.Context) HostOption { return func(o *hostOptions) { o.parent = ctx } }
 
 // StopOnError has a task that fails stop its stream: nothing that was queued behind it there runs, and every later call on the stream that

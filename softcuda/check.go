@@ -19,7 +19,9 @@ import (
 //
 // It sees all copies and memsets, what kernels reach with Slice, and that host memory of a queued copy has changed. What else the
 // program does with pinned memory it must tell, with Reads and Writes. It takes the program's goroutines to be ordered among
-// themselves: the race detector is for those.
+// themselves: the race detector is for those. Of a copy that goes through pinned memory of the library (cuda.CopyToHost, and cuda.CopyToDevice
+// of more than 64 KiB, with ordinary memory) it sees the device's end only: goroutines read and write the slice, so the
+// race detector tells of a program that uses it too soon, if the copy comes first. Copies with cuda.Direct it sees whole.
 type Check struct {
 	// IgnoreLeaks has Driver.Close not report memory that the program has not closed. It is to be set before softcuda.New.
 	IgnoreLeaks bool

@@ -46,37 +46,6 @@ func TestDeadlockForRoom(t *testing.T) {
 	}
 }
 
-// TestTaskQueuesOnItsStream: TK-03, a task may queue everything on its own stream that returns at once, copies of small sources too, and it
-// is done when the task has ended, in its order.
-func TestTaskQueuesOnItsStream(t *testing.T) {
-	d := softcuda.New(softcuda.Options{})
-	defer d.Close()
-	s, b := streamAndBuffer(t, d, 300)
-	src, dst, copied, ran := []byte(strings.Repeat("abc", 100)), make([]byte, 300), make([]byte, 300), false
-	part, err := b.Slice(0, 200)
-	noErr(t, err)
-	e, err := b.Context().NewEvent()
-	noErr(t, err)
-	k, err := cuda.Go(s, func(context.Context) error {
-		return errors.Join(
-			cuda.CopyToDevice(s, b, src),
-			s.Record(e),
-			s.WaitEvent(e),
-			s.Memset(part, 'x'),
-			cuda.CopyRowsToDevice(s, part, src[:100], cuda.Rows{Width: 100, Height: 1}),
-			cuda.CopyToHost(s, dst, b),
-			cuda.HostCopy(s, cuda.HostSlice(copied), cuda.HostSlice(dst)),
-			cuda.HostLaunch(s, func() { ran = true }),
-		)
-	})
-	noErr(t, err)
-	noErr(t, k.Wait(t.Context()))
-	noErr(t, s.Sync())
-	if want := string(src[:100]) + strings.Repeat("x", 100) + string(src[200:]); string(copied) != want || !ran {
-		t.Errorf("%q, host function %v", copied, ran)
-	}
-}
-
 // TestTaskSyncsIdleStream: TK-03, a task may Sync a blocking stream on which nothing is queued, though the legacy stream's work is behind the
 // task; once something is queued there it may not.
 func TestTaskSyncsIdleStream(t *testing.T) {

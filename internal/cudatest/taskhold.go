@@ -15,6 +15,7 @@ import (
 var taskHoldCases = []Case{
 	{ID: "TK-03", Name: "other streams", Run: taskUsesOthers},
 	{ID: "TK-03", Name: "its own stream", Run: taskOwnStream},
+	{ID: "TK-03", Name: "queues on its own stream", Run: taskQueuesOnOwn},
 	{ID: "TK-03", Name: "two that wait for each other", Run: tasksCrossed},
 	{ID: "TK-03", Name: "a ring of tasks", Run: tasksInRing},
 	{ID: "TK-03", Name: "through the legacy stream", Run: taskThroughLegacy},
@@ -24,6 +25,30 @@ var taskHoldCases = []Case{
 	{ID: "TK-03", Name: "streams made beforehand run out", Run: streamsRunOut},
 	{ID: "TK-03", Name: "what cannot be had in a task", Run: refusedInTask},
 	{ID: "TK-03", Name: "loading waits outside of tasks", Run: loadWaits},
+}
+
+// taskQueuesOnOwn: what returns at once a task may queue on its own stream, copies of small sources too, which the driver might wait with.
+func taskQueuesOnOwn(t *T) {
+	s, b, e := t.Stream(), t.Buffer(300), t.Event()
+	src, dst, copied, ran := []byte(strings.Repeat("abc", 100)), make([]byte, 300), make([]byte, 300), false
+	part, err := b.Slice(0, 200)
+	t.OK(err)
+	t.Ends(t.Task(s, func(context.Context) error {
+		return errors.Join(
+			cuda.CopyToDevice(s, b, src),
+			s.Record(e),
+			s.WaitEvent(e),
+			s.Memset(part, 'x'),
+			cuda.CopyRowsToDevice(s, part, src[:100], cuda.Rows{Width: 100, Height: 1, DstPitch: 200}),
+			cuda.CopyToHost(s, dst, b),
+			cuda.HostCopy(s, cuda.HostSlice(copied), cuda.HostSlice(dst)),
+			cuda.HostLaunch(s, func() { ran = true }),
+		)
+	}))
+	t.Sync(s)
+	if want := string(src[:100]) + strings.Repeat("x", 100) + string(src[200:]); string(copied) != want || !ran {
+		t.Errorf("%q, host function %v", copied, ran)
+	}
 }
 
 func taskUsesOthers(t *T) {
