@@ -156,9 +156,9 @@ func (p *PinnedPool) Context() *Context {
 	return p.st.ctx
 }
 
-// Close forbids taking blocks and further copies by way of the pool, and frees the memory once all have been released; then it waits until queued work that may use
-// it is done. While a task holds a stream it returns at once, and the memory is freed later. The Driver's Close frees it in any case.
-// cuMemFreeHost.
+// Close forbids taking blocks and further copies by way of the pool, and frees the memory once all have been released; then it waits
+// until queued work that may use it is done. While a task holds a stream it returns at once, and the memory is freed later. The Driver's
+// Close frees it in any case. cuMemFreeHost.
 func (p *PinnedPool) Close() error {
 	if p == nil {
 		return nil
@@ -188,7 +188,7 @@ func (p *PinnedPool) returned(data []byte) {
 
 // Bytes is the memory, or nil once the block has been released: what it returned before must not be used any more. It needs no driver.
 func (b *PinnedBlock) Bytes() []byte {
-	if b == nil {
+	if b == nil || b.pool == nil { // a zero value
 		return nil
 	}
 	b.pool.mu.Lock()
@@ -213,7 +213,7 @@ func BlockSlice[T any](b *PinnedBlock) []T {
 // Release gives the block back at once: no work that uses it is queued. A second release does nothing. It needs no driver, so it
 // works in host functions too.
 func (b *PinnedBlock) Release() {
-	if b == nil {
+	if b == nil || b.pool == nil {
 		return
 	}
 	if data := b.swap(nil); data != nil {
@@ -226,7 +226,7 @@ func (b *PinnedBlock) Release() {
 func (b *PinnedBlock) ReleaseAfter(s *Stream) error {
 	const op = "PinnedBlock.ReleaseAfter"
 	var data []byte
-	if b != nil {
+	if b != nil && b.pool != nil {
 		data = b.swap(nil)
 	}
 	if data == nil {

@@ -228,6 +228,11 @@ func TestNilHandles(t *testing.T) {
 		t.Error("a nil Driver holds something")
 	}
 	noErr(t, errors.Join(pool.Close(), graph.Close(), mod.Close(), drv.Close()))
+	zero := new(cuda.PinnedBlock)
+	if zero.Release(); zero.Bytes() != nil {
+		t.Error("a zero PinnedBlock has memory")
+	}
+	is(t, zero.ReleaseAfter(nil), cuda.ErrInvalidValue)
 	_, real := openSeeded(t, softcuda.Options{Devices: 2})
 	if real.Ordinal() != 0 || real.String() != real.Name() || must(real.NewGraph()).Context() != real.Context {
 		t.Errorf("device %d, %q", real.Ordinal(), real)
