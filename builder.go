@@ -57,7 +57,8 @@ func (c *Context) NewGraphBuilder() (*GraphBuilder, error) {
 		s.res.close()
 		return driver.Success
 	})
-	b.res.cleanup = runtime.AddCleanup(b, func(r *resource) { r.ctx.drv.retired.pushUrgent(r) }, b.res)
+	b.res.urgent = true
+	dropped(b, b.res)
 	return b, nil
 }
 

@@ -26,7 +26,7 @@ func TestDrainSoon(t *testing.T) {
 		return driver.Success
 	})
 	before := runtime.NumGoroutine()
-	d.retired.push(retired{r, false, false})
+	d.retired.push(retired{r, false})
 	for range 500 {
 		d.drainSoon()
 	}

@@ -88,7 +88,7 @@ func (o *owner) release() {
 		}
 	}
 	for _, r := range o.resources {
-		o.drv.retired.push(retired{r, true, false})
+		o.drv.retired.push(retired{r, true})
 	}
 	o.hosts, o.resources, o.memory = nil, nil, nil
 	o.drv.drainSoon()

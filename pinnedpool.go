@@ -181,7 +181,7 @@ func (p *PinnedPool) returned(data []byte) {
 	defer p.mu.Unlock()
 	if p.blocks--; p.blocks == 0 && p.closing {
 		d := p.st.ctx.drv
-		d.retired.push(retired{p.res, false, false}) // freeing waits for the driver, which Release may not
+		d.retired.push(retired{p.res, false}) // freeing waits for the driver, which Release may not
 		d.drainSoon()
 	}
 }

@@ -21,6 +21,7 @@ type resource struct {
 	bytes   int64            // of memory
 	memory  driver.DevicePtr // where it is, if the program has allocated it
 	waits   bool             // freeing it may make the driver wait until no stream is held
+	urgent  bool             // it is to be closed even while something is captured: it may be what captures
 	free    func() driver.Result
 	refs    atomic.Int64 // references, and closedBit once closed
 	cleanup runtime.Cleanup
@@ -45,7 +46,7 @@ func newResource(ctx *Context, kind string, bytes int, free func() driver.Result
 // dropped has r closed when owner, the public object, is garbage. The cleanup only puts r on a list: it may run at any time
 // and, under synctest, outside the bubble.
 func dropped[T any](owner *T, r *resource) {
-	r.cleanup = runtime.AddCleanup(owner, func(r *resource) { r.ctx.drv.retired.push(retired{r, false, false}) }, r)
+	r.cleanup = runtime.AddCleanup(owner, func(r *resource) { r.ctx.drv.retired.push(retired{r, false}) }, r)
 }
 
 // acquire takes a reference; false: r is closed.
@@ -71,7 +72,7 @@ func (r *resource) releaseSoon() {
 	for {
 		n := r.refs.Load()
 		if n == closedBit+1 {
-			r.ctx.drv.retired.push(retired{r, true, false})
+			r.ctx.drv.retired.push(retired{r, true})
 			r.ctx.drv.drainSoon()
 			return
 		}
@@ -119,7 +120,7 @@ func (r *resource) destroy() (err error) {
 func (r *resource) destroyLater() {
 	if d := r.ctx.drv; d.capturing.n.Load() > 0 {
 		r.retain()
-		d.retired.push(retired{r, true, false})
+		d.retired.push(retired{r, true})
 		return
 	}
 	r.destroyNow()
@@ -186,8 +187,7 @@ type retireList struct {
 
 type retired struct {
 	*resource
-	held   bool // the list holds a reference, perhaps the last of a closed one
-	urgent bool // to be closed even while something is captured: it may be what captures
+	held bool // the list holds a reference, perhaps the last of a closed one
 }
 
 func (l *retireList) push(r retired) {
@@ -195,12 +195,9 @@ func (l *retireList) push(r retired) {
 	defer l.mu.Unlock()
 	l.list = append(l.list, r)
 	l.n.Store(int32(len(l.list)))
-}
-
-// pushUrgent is push for a resource that may itself be capturing.
-func (l *retireList) pushUrgent(r *resource) {
-	l.urgent.Add(1)
-	l.push(retired{r, false, true})
+	if r.urgent {
+		l.urgent.Add(1)
+	}
 }
 
 // take empties the list, but for what can wait if only the urgent is wanted.
@@ -248,7 +245,7 @@ func closeHandle(r *resource) error {
 	}
 	if r.acquire() {
 		r.close()
-		d.retired.push(retired{r, true, false})
+		d.retired.push(retired{r, true})
 		d.drainSoon()
 	}
 	return nil

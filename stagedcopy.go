@@ -141,7 +141,7 @@ func (st *staging) end(job *stagedCopy) {
 	st.ctx.copies.Add(-1)
 	d.copies.done()
 	if k := st.keeper(); k != nil {
-		d.retired.push(retired{k, true, false})
+		d.retired.push(retired{k, true})
 		d.drainSoon()
 	}
 	st.calm.done()
