@@ -10,7 +10,7 @@ import "github.com/hostlaunch/cuda/internal/driver"
 //
 // 0 and 1 give the legacy default stream of c. For the per-thread default stream (2) see WithThreadStream.
 func (c *Context) BorrowStream(handle uintptr) (*Stream, error) {
-	return c.borrow("BorrowStream", driver.Stream(handle), nil, nil)
+	return c.borrowHandle("BorrowStream", driver.Stream(handle), nil)
 }
 
 // StreamOf is BorrowStream of x's stream. It keeps x alive as long as the Stream. If x is a *Stream of this library, its
@@ -28,39 +28,43 @@ func (c *Context) StreamOf(x interface{ CUDAStream() uintptr }) (*Stream, error)
 		if c != nil && s.ctx.drv != c.drv {
 			return nil, failf(op, ErrInvalidValue, "x belongs to %s and the context to %s; use one Driver for both", s.ctx.describe(), c.describeBeside(s.ctx))
 		}
-		b, err := s.ctx.borrow(op, s.raw, x, s.res) // its context, also for a default stream, whose handle does not tell
-		if err == nil {
-			b.altered = s.altered
-		}
-		return b, err
+		return s.ctx.borrow(op, &Stream{ctx: s.ctx, raw: s.raw, green: s.green, altered: s.altered, owner: x}, s.res)
 	}
-	return c.borrow(op, driver.Stream(x.CUDAStream()), x, nil)
+	return c.borrowHandle(op, driver.Stream(x.CUDAStream()), x)
 }
 
-// borrow makes a Stream of raw. It keeps owner alive and, if it is not nil, of open.
-func (c *Context) borrow(op string, raw driver.Stream, owner any, of *resource) (*Stream, error) {
+// borrowHandle makes a Stream of a handle, which keeps owner alive.
+func (c *Context) borrowHandle(op string, raw driver.Stream, owner any) (*Stream, error) {
 	if err := c.enter(op); err != nil {
 		return nil, err
 	}
 	defer c.leave()
-	if raw == driver.StreamPerThread {
-		return nil, failf(op, ErrInvalidHandle, "the per-thread default stream is another one on every thread; use WithThreadStream")
-	}
-	own := c
+	s := &Stream{ctx: c, raw: raw, owner: owner}
 	if raw > driver.StreamPerThread {
-		var err error
-		if own, err = c.contextOf(op, raw); err != nil {
+		if s.green = c.drv.greenStreams.of(raw); s.green != nil { // as the Stream that has it
+			s.ctx = s.green.dev
+		} else if own, err := c.contextOf(op, raw); err != nil {
 			return nil, err
+		} else {
+			s.ctx = own
 		}
+	}
+	return c.borrow(op, s, nil)
+}
+
+// borrow makes s a borrowed Stream. If it is not nil, of is kept open. c is in use.
+func (c *Context) borrow(op string, s *Stream, of *resource) (*Stream, error) {
+	if s.raw == driver.StreamPerThread {
+		return nil, failf(op, ErrInvalidHandle, "the per-thread default stream is another one on every thread; use WithThreadStream")
 	}
 	if of != nil && !of.acquire() {
 		return nil, failf(op, ErrClosed, "x is closed")
 	}
-	s := &Stream{ctx: own, raw: raw, owner: owner, borrowed: true}
-	if raw > driver.StreamPerThread {
-		s.id, _ = c.drv.drv.StreamGetID(own.raw, raw) // else ID asks again, and says why not
+	s.borrowed = true
+	if s.raw > driver.StreamPerThread {
+		s.id, _ = c.drv.drv.StreamGetID(s.ctx.raw, s.raw) // else ID asks again, and says why not
 	}
-	s.res = newResource(own, "Stream", 0, func() driver.Result {
+	s.res = newResource(s.ctx, "Stream", 0, func() driver.Result {
 		if of != nil {
 			of.release()
 		}

@@ -39,6 +39,8 @@ type Driver struct {
 	tracers   atomic.Uint32          // that there have been
 	labels    labels
 
+	greenStreams greenStreams
+
 	calls atomic.Int64  // calls in progress, and closingBit once the shutdown has begun
 	quiet chan struct{} // closed when it has begun and no call is in progress any more
 	down  chan struct{} // closed when it is through

@@ -1,6 +1,10 @@
 package cuda
 
-import "github.com/hostlaunch/cuda/internal/driver"
+import (
+	"sync"
+
+	"github.com/hostlaunch/cuda/internal/driver"
+)
 
 // NewStream makes a stream whose kernels run on g's multiprocessors. It takes kernels, memory and events of the device like
 // any other stream. Such streams are always non-blocking: Blocking() is ErrInvalidValue. It keeps g alive until it is closed.
@@ -39,12 +43,43 @@ func (g *GreenContext) NewStream(opts ...StreamOption) (*Stream, error) {
 	lane := laneKey{ctx: c, raw: raw}
 	c.drv.tasks.renew(lane)
 	s := &Stream{ctx: c, raw: raw, green: g}
+	c.drv.greenStreams.add(raw, g)
 	s.res = newResource(c, "Stream", 0, g.outlived(func() driver.Result {
+		c.drv.greenStreams.remove(raw)
 		c.drv.tasks.forget(lane)
 		return d.StreamDestroy(c.raw, raw)
 	}))
 	dropped(s, s.res)
 	return s, nil
+}
+
+// greenStreams knows which streams GreenContext.NewStream has made: whoever borrows one by its handle gets a Stream of the same contexts,
+// which the order of tasks is kept by.
+type greenStreams struct {
+	mu   sync.Mutex
+	made map[driver.Stream]*GreenContext
+}
+
+func (l *greenStreams) add(raw driver.Stream, g *GreenContext) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.made == nil {
+		l.made = map[driver.Stream]*GreenContext{}
+	}
+	l.made[raw] = g
+}
+
+func (l *greenStreams) remove(raw driver.Stream) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.made, raw)
+}
+
+// of is the green context that a stream was made in; nil: in none by NewStream.
+func (l *greenStreams) of(raw driver.Stream) *GreenContext {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.made[raw]
 }
 
 // outlived makes g stay until free has been called: streams cannot be destroyed without their green context.
