@@ -202,7 +202,8 @@ func (e *Event) waitNow(op string, ctx context.Context) error {
 		w.m.refs.Add(1)
 		done, err = e.ctx.notify(op, w.m.raw, w.m.release)
 	} else {
-		done, err = e.notify(op)
+		e.res.retain()
+		done, err = e.ctx.notify(op, e.raw, e.res.release)
 	}
 	if err != nil {
 		return err
@@ -214,18 +215,16 @@ func (e *Event) waitNow(op string, ctx context.Context) error {
 // failed; ask Query which. If e cannot be waited for (closed, say) the channel is closed already. No thread waits
 // (CONTRACT EV-03). The event must not be recorded again while it is waited for; see Wait.
 func (e *Event) Done() <-chan struct{} {
-	if it := e.pendingRecord(); it != nil {
-		ch := make(chan struct{})
-		go func() {
-			<-it.done
-			<-e.Done()
-			close(ch)
-		}()
-		return ch
+	const op = "Event.Done"
+	err := e.begin(op)
+	if err == nil && e.recordPending() {
+		return e.doneLater(op)
 	}
-	done, err := e.notify("Event.Done")
 	if err == nil {
-		return done.ch
+		var done *completion
+		if done, err = e.notify(op); err == nil {
+			return done.ch
+		}
 	}
 	ch := make(chan struct{})
 	if errors.Is(err, ErrNotPermitted) { // a goroutine may ask where a host function may not
@@ -239,11 +238,23 @@ func (e *Event) Done() <-chan struct{} {
 	return ch
 }
 
-// notify holds e open until it is complete.
+// doneLater is Done while e's latest record waits in the library. It goes on as the call that it is part of, which Driver.Close waits for.
+func (e *Event) doneLater(op string) <-chan struct{} {
+	ch := make(chan struct{})
+	go func() {
+		defer close(ch)
+		for it := e.pendingRecord(); it != nil; it = e.pendingRecord() { // another one may, if that was refused
+			<-it.done
+		}
+		if done, err := e.notify(op); err == nil {
+			<-done.ch
+		}
+	}()
+	return ch
+}
+
+// notify is the end of a call that begin let in. It holds e open until it is complete.
 func (e *Event) notify(op string) (*completion, error) {
-	if err := e.begin(op); err != nil {
-		return nil, err
-	}
 	defer e.ctx.leave()
 	return e.ctx.notify(op, e.raw, e.res.release)
 }

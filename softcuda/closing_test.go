@@ -1,6 +1,7 @@
 package softcuda_test
 
 import (
+	stdctx "context"
 	"errors"
 	"testing"
 	"time"
@@ -40,5 +41,36 @@ func TestBuilderClosedInHostFunction(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the builder's stream is there still: %+v", d.Stats())
 		}
+	}
+}
+
+// TestDoneBeforeClose: EV-03, the channel of Event.Done is not closed before the record is done, though that waits in the library and the
+// Driver is closed meanwhile.
+func TestDoneBeforeClose(t *testing.T) {
+	d, dev := openDevice(t, softcuda.Options{}, cuda.MaxHeldStreams(1))
+	s1, err1 := dev.NewStream()
+	s2, err2 := dev.NewStream()
+	e, err3 := dev.NewEvent()
+	open, slow, nothing := make(chan struct{}), make(chan struct{}), func(stdctx.Context) error { return nil }
+	_, err4 := cuda.Go(s1, func(stdctx.Context) error { <-open; return nil })
+	_, err5 := cuda.Go(s2, nothing) // waits in the library, and the record with it
+	if err := errors.Join(err1, err2, err3, err4, err5, cuda.HostLaunch(s2, func() { <-slow }), s2.Record(e)); err != nil {
+		t.Fatal(err)
+	}
+	done, closed := e.Done(), make(chan error)
+	go func() { closed <- d.Close() }()
+	for _, err := dev.StreamOf(s1); !errors.Is(err, cuda.ErrClosed); _, err = dev.StreamOf(s1) {
+		time.Sleep(time.Millisecond)
+	}
+	close(open)
+	select {
+	case <-done:
+		t.Error("Done before a function that the record is behind")
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(slow)
+	<-done
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }
