@@ -118,6 +118,9 @@ func (d *Driver) Device(i int) (*Device, error) {
 	if i < 0 || i >= len(d.devices) {
 		return nil, failf(op, ErrInvalidDevice, "there is no device %d: this driver has %d", i, len(d.devices))
 	}
+	if dev := d.opened(i); dev != nil { // who has that need not wait for others: a task that they wait for may ask
+		return dev, nil
+	}
 	d.opening.Lock()
 	defer d.opening.Unlock()
 	if dev := d.opened(i); dev != nil {
