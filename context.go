@@ -63,8 +63,8 @@ func (c *Context) enter(op string) error {
 		c.drv.leave()
 		return failf(op, ErrClosed, "the context is closed")
 	}
-	if c.green != nil && c.green.closed() {
-		c.leave()
+	if c.green != nil && !c.green.acquire() {
+		c.drv.leave()
 		return failf(op, ErrClosed, "the green context is closed")
 	}
 	if r := c.lost(); r != driver.Success {

@@ -241,6 +241,9 @@ func (s *Stream) extend() {
 	if s.ctx.own {
 		s.ctx.uses.Add(1)
 	}
+	if g := s.ctx.green; g != nil {
+		g.retain()
+	}
 	if s.res != nil {
 		s.res.retain()
 	}

@@ -131,6 +131,9 @@ func (c *Context) leave() {
 	if c.own {
 		c.uses.Add(-1)
 	}
+	if c.green != nil {
+		c.green.release()
+	}
 	c.drv.leave()
 }
 

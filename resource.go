@@ -33,7 +33,8 @@ const closedBit = 1 << 62
 // and out of use.
 func newResource(ctx *Context, kind string, bytes int, free func() driver.Result) *resource {
 	r := &resource{ctx: ctx, kind: kind, bytes: int64(bytes), free: free, waits: freedLater[kind]}
-	if g := ctx.green; g != nil && g.acquire() {
+	if g := ctx.green; g != nil { // which the call that makes r holds
+		g.retain()
 		r.free = func() driver.Result {
 			defer g.release()
 			return free()

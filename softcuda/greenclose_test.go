@@ -59,6 +59,58 @@ func useContext(t *testing.T, dev *cuda.Device, c *cuda.Context) {
 	}
 }
 
+// whileAllocating is a machine that does something else first.
+type whileAllocating struct {
+	*machine
+	do func()
+}
+
+func (w *whileAllocating) MemAlloc(ctx driver.Context, n uintptr) (driver.DevicePtr, driver.Result) {
+	w.do()
+	return w.machine.MemAlloc(ctx, n)
+}
+
+// TestGreenClosedUnderCall: ST-09, a green context that is closed while a call in its Context is in progress stays until that is over, and
+// until what the call has made is closed.
+func TestGreenClosedUnderCall(t *testing.T) {
+	w := &whileAllocating{machine: newMachine(Options{}), do: func() {}}
+	d, err := cuda.NewDriver(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	dev, err := d.Device(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := dev.SMResource()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := dev.NewGreenContext(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.do = func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	b, err := g.Context().Alloc(64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := d.Stats().GreenContexts; n != 1 {
+		t.Errorf("%d green contexts, with memory in one", n)
+	}
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := d.Stats().GreenContexts; n != 0 {
+		t.Errorf("%d green contexts are left", n)
+	}
+}
+
 // TestGreenGivesBack: ST-09, nothing that the library had in a green context is left when that is closed, its latest work under way or
 // not.
 func TestGreenGivesBack(t *testing.T) {
