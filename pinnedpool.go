@@ -51,7 +51,7 @@ func (c *Context) NewPinnedPool(limit int) (*PinnedPool, error) {
 		r = p.st.open()
 	}
 	if r != driver.Success {
-		p.st.close()
+		newResource(c, "PinnedPool", 0, p.st.close).close() // when no stream is held (CONTRACT TK-03)
 		return nil, c.resultf(op, r, "%d bytes of pinned memory", limit)
 	}
 	p.st.mem.put(at, size)
