@@ -91,7 +91,8 @@ type GreenContext struct {
 }
 
 // NewGreenContext makes a green context that owns the multiprocessors of parts: all of d's, or parts that came out of one
-// Split, rest included.
+// Split, rest included. While streams are held by tasks it waits until none is; in a task it is ErrDeadlock (CONTRACT TK-03): like any
+// context and any stream it is made by a call that the driver may hold up until then.
 //
 // Errors: ErrInvalidValue; ErrInvalidResourceConfiguration for parts of different splits. CUDA 12.4; cuGreenCtxCreate.
 func (d *Device) NewGreenContext(parts ...SMResource) (*GreenContext, error) {
@@ -118,7 +119,12 @@ func (d *Device) NewGreenContext(parts ...SMResource) (*GreenContext, error) {
 	if r != driver.Success {
 		return nil, d.needs(op, r, "cuDevResourceGenerateDesc", "several parts must come from one Split")
 	}
-	raw, r := drv.GreenCtxCreate(desc, d.device, driver.GreenCtxDefaultStream)
+	var raw driver.GreenContext
+	if err := d.whileNoneHeld(op, "make the green context before", func() {
+		raw, r = drv.GreenCtxCreate(desc, d.device, driver.GreenCtxDefaultStream)
+	}); err != nil {
+		return nil, err
+	}
 	if r != driver.Success {
 		return nil, d.needs(op, r, "cuGreenCtxCreate", "")
 	}

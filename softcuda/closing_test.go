@@ -74,3 +74,30 @@ func TestDoneBeforeClose(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestGreenContextInTask: TK-03, a green context, which the driver may not make before no stream is held, is refused to a task.
+func TestGreenContextInTask(t *testing.T) {
+	d, dev := openDevice(t, softcuda.Options{})
+	defer d.Close()
+	s, err := dev.NewStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := dev.SMResource()
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := cuda.Go(s, func(stdctx.Context) error {
+		_, err := dev.NewGreenContext(all)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := task.Wait(stdctx.Background()); !errors.Is(err, cuda.ErrDeadlock) {
+		t.Errorf("in a task: %v; want ErrDeadlock", err)
+	}
+	if _, err := dev.NewGreenContext(all); err != nil {
+		t.Errorf("after it: %v", err)
+	}
+}
