@@ -1,7 +1,9 @@
 package cuda
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"reflect"
 	"runtime"
@@ -74,10 +76,15 @@ func (d *Driver) report(hook string, about hostfn.Func, fn func()) {
 	}()
 }
 
-// logError logs, and contains a panic of the program's handler: it may run where nothing else would.
+// logError logs an error. It may run where nothing else of the program would.
 func (d *Driver) logError(msg string, args ...any) {
+	d.log(slog.LevelError, msg, args...)
+}
+
+// log logs, and contains a panic of the program's handler, which is a hook like others: Close would wait for who calls it.
+func (d *Driver) log(level slog.Level, msg string, args ...any) {
 	defer func() { recover() }()
-	d.opts.log().Error(msg, args...)
+	callHook(func() { d.opts.log().Log(context.Background(), level, msg, args...) })
 }
 
 // goexit is called while a host function's runtime.Goexit unwinds its goroutine. On the software device that goroutine is one

@@ -98,7 +98,7 @@ func (d *Driver) StartTrace(opts ...TraceOption) (*Tracer, error) {
 	if !d.tracer.CompareAndSwap(nil, t) {
 		return nil, failf(op, ErrIllegalState, "the driver is traced already; stop that trace first (Tracer.Stop)")
 	}
-	d.logDebug("cuda: trace started", "limit", t.limit, "hostOnly", t.hostOnly)
+	d.log(slog.LevelDebug, "cuda: trace started", "limit", t.limit, "hostOnly", t.hostOnly)
 	return t, nil
 }
 
@@ -158,7 +158,7 @@ func (t *Tracer) stop(op string, ctx context.Context) {
 	for i := range t.trace.Spans { // which Stop has waited for
 		t.trace.Duration = max(t.trace.Duration, t.trace.Spans[i].End, t.trace.Spans[i].Start)
 	}
-	t.drv.logDebug("cuda: trace stopped", "spans", len(t.trace.Spans), "dropped", t.trace.Dropped, "duration", over)
+	t.drv.log(slog.LevelDebug, "cuda: trace stopped", "spans", len(t.trace.Spans), "dropped", t.trace.Dropped, "duration", over)
 	t.forget()
 }
 
@@ -226,9 +226,3 @@ func (d *Driver) stopTrace() {
 
 // lastEnds is how long the end of a Driver waits for the times of what has ended.
 const lastEnds = time.Second
-
-// logDebug logs, and contains a panic of the program's handler.
-func (d *Driver) logDebug(msg string, args ...any) {
-	defer func() { recover() }()
-	d.opts.log().Log(context.Background(), slog.LevelDebug, msg, args...)
-}

@@ -3,6 +3,8 @@ package softcuda_test
 import (
 	stdctx "context"
 	"errors"
+	"io"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -99,5 +101,47 @@ func TestGreenContextInTask(t *testing.T) {
 	}
 	if _, err := dev.NewGreenContext(all); err != nil {
 		t.Errorf("after it: %v", err)
+	}
+}
+
+// closingHandler is a log handler that closes the Driver.
+type closingHandler struct {
+	slog.Handler
+	driver *cuda.Driver
+	closed chan error
+}
+
+func (h *closingHandler) Handle(stdctx.Context, slog.Record) error {
+	h.closed <- h.driver.Close()
+	return nil
+}
+
+// TestCloseInLogger: LI-01, Close in a handler that the library logs to, in the middle of what Close waits for, is ErrDeadlock.
+func TestCloseInLogger(t *testing.T) {
+	f := new(softcuda.Faults)
+	h := &closingHandler{slog.NewTextHandler(io.Discard, nil), nil, make(chan error, 1)}
+	d, dev := openDevice(t, softcuda.Options{Faults: f}, cuda.MaxHeldStreams(1), cuda.Logger(slog.New(h)))
+	h.driver = d
+	open := make(chan struct{})
+	s1, err1 := dev.NewStream()
+	s2, err2 := dev.NewStream()
+	b, err3 := dev.Alloc(4)
+	_, err4 := cuda.Go(s1, func(stdctx.Context) error { <-open; return nil })
+	_, err5 := cuda.Go(s2, func(stdctx.Context) error { return nil }) // waits in the library, and what is behind it
+	err6 := f.Add(softcuda.Fault{Call: "StreamWriteValue32", Result: cuda.ErrOperatingSystem})
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, s2.WriteValue32(b.Word(0), 1)); err != nil {
+		t.Fatal(err)
+	}
+	close(open)
+	select {
+	case err := <-h.closed:
+		if !errors.Is(err, cuda.ErrDeadlock) {
+			t.Errorf("%v; want ErrDeadlock", err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Fatalf("Close in the handler hangs\n%s", allGoroutines())
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
 	}
 }
