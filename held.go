@@ -58,9 +58,10 @@ func (l *heldStreams) begin(h *hold) bool {
 	return true
 }
 
-// fits reports whether h may be held now. mu is held.
+// fits reports whether h may be held now. A call that no stream may be held under does not keep it from that if a graph's task holds one
+// already, which nobody can keep from it: that may be waiting for h, and the call for that. mu is held.
 func (l *heldStreams) fits(h *hold) bool {
-	return l.quiet == 0 && (l.lanes[h.lane] > 0 || l.devices[h.device()] < int(l.most.Load()))
+	return (l.quiet == 0 || l.n.Load() > 0) && (l.lanes[h.lane] > 0 || l.devices[h.device()] < int(l.most.Load()))
 }
 
 // take counts h. mu is held.
@@ -97,7 +98,10 @@ func (l *heldStreams) less() {
 // Like a task of Go it counts as a call of the Driver, so that it is waited for. The caller is in a call.
 func (l *heldStreams) beginUncounted() {
 	l.drv.calls.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.n.Add(1)
+	l.admit()
 }
 
 func (l *heldStreams) endUncounted() {
