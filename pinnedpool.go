@@ -179,7 +179,7 @@ func (p *PinnedPool) returned(data []byte) {
 	p.st.mem.put(unsafe.Pointer(unsafe.SliceData(data)), uintptr(len(data)))
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.blocks--; p.blocks == 0 && p.closing {
+	if p.blocks--; p.blocks == 0 && p.closing && !p.res.closed() { // as it is when the Driver is
 		d := p.st.ctx.drv
 		d.retired.push(retired{p.res, false}) // freeing waits for the driver, which Release may not
 		d.drainSoon()

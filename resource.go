@@ -268,7 +268,7 @@ func (d *Driver) startDrain(coming *atomic.Bool, onlyUrgent bool) {
 	if !coming.CompareAndSwap(false, true) {
 		return
 	}
-	go d.relaxed(func() {
+	d.inBackground(func() {
 		coming.Store(false) // before it looks, so that nothing is overlooked
 		d.retired.drain(onlyUrgent || d.capturing.n.Load() > 0)
 	})
