@@ -179,9 +179,9 @@ func (d *Driver) becameQuiet() {
 
 // Close waits until all queued work is done, frees everything made from d, and lets go of the devices. Afterwards nothing of
 // the library runs any more, no goroutine and no host function, and every call returns ErrClosed (CONTRACT LI-01, LI-03).
-// Inside a host function Close is accepted and carried out later, on an ordinary goroutine. Inside a task, and inside an OnDone,
-// CopyDone, OnPanic or OnLost, or in a log handler that the library calls, it returns ErrDeadlock, since it would wait for that. Work that never ends makes Close wait forever:
-// see Shutdown.
+// Inside a host function Close is accepted and carried out later, on an ordinary goroutine. Inside a task, inside an OnDone, CopyDone,
+// OnPanic or OnLost, and in a log handler that the library calls, it returns ErrDeadlock, since it would wait for that. Work that never
+// ends makes Close wait forever: see Shutdown.
 func (d *Driver) Close() error {
 	if d == nil {
 		return nil
@@ -211,7 +211,7 @@ func (d *Driver) Shutdown(ctx context.Context) error {
 
 func (d *Driver) shutdown(op string, ctx context.Context) error {
 	if inReport() {
-		return failf(op, ErrDeadlock, "called inside an OnDone, CopyDone, OnPanic or OnLost, or by a log handler, which it would wait for; call it from another goroutine")
+		return failf(op, ErrDeadlock, "called inside an OnDone, CopyDone, OnPanic, OnLost or log handler, which it would wait for; call it from another goroutine")
 	}
 	if t := d.tasks.current(); t != nil {
 		return failf(op, ErrDeadlock, "called in a task (%s), which it would wait for; call it from another goroutine", t.describe())

@@ -50,7 +50,8 @@ func TestCloseChaos(t *testing.T) {
 func (c *closeChaos) run() {
 	r := rand.New(rand.NewPCG(c.seed, 1))
 	c.f = new(softcuda.Faults)
-	c.d = softcuda.New(softcuda.Options{Faults: c.f, Kernels: testkernels.Twins()}, cuda.Logger(slog.New(slog.DiscardHandler)), cuda.MaxHeldStreams(1+r.IntN(3)))
+	quiet, most := cuda.Logger(slog.New(slog.DiscardHandler)), cuda.MaxHeldStreams(1+r.IntN(3))
+	c.d = softcuda.New(softcuda.Options{Faults: c.f, Kernels: testkernels.Twins()}, quiet, most)
 	c.dev = must(c.d.Device(0))
 	for range 3 {
 		c.streams = append(c.streams, must(c.dev.NewStream()))
@@ -114,7 +115,9 @@ func (c *closeChaos) close(r *rand.Rand) {
 
 // check wants err to be one of those that a program like this one has to expect.
 func (c *closeChaos) check(what string, err error) {
-	for _, may := range []error{cuda.ErrClosed, cuda.ErrDeadlock, cuda.ErrDeviceLost, cuda.ErrNotPermitted, context.DeadlineExceeded, cuda.ErrNotBuilding} {
+	for _, may := range []error{
+		cuda.ErrClosed, cuda.ErrDeadlock, cuda.ErrDeviceLost, cuda.ErrNotPermitted, context.DeadlineExceeded, cuda.ErrNotBuilding,
+	} {
 		if errors.Is(err, may) {
 			return
 		}

@@ -11,8 +11,9 @@ import (
 	"github.com/hostlaunch/cuda/softcuda"
 )
 
-// TestGraphTaskBesideFree: TK-03, memory is being freed, which waits for the device, when a graph's task begins. What that has to wait for
-// its turn behind, a task of Go that has yet to hold its stream, does not wait for the end of the freeing, which is behind the graph's task.
+// TestGraphTaskBesideFree: TK-03, memory is being freed, which waits for the device, when a graph's task begins. What the task has to wait
+// behind for its turn, one of Go that has yet to hold its stream, does not wait for the end of the freeing, which is behind the graph's
+// task.
 func TestGraphTaskBesideFree(t *testing.T) {
 	f := new(softcuda.Faults)
 	d, dev := openDevice(t, softcuda.Options{Faults: f})

@@ -59,8 +59,8 @@ func TestGreenBorrowedWait(t *testing.T) {
 	})
 }
 
-// TestGreenBorrowedContexts: ST-09, of a borrowed stream the green context is that which the program made. One that it has only of there is not
-// closed by the collector, nor is its Context.
+// TestGreenBorrowedContexts: ST-09, of a borrowed stream the green context is that which the program made. One that it has only of there is
+// not closed by the collector, nor is its Context.
 func TestGreenBorrowedContexts(t *testing.T) {
 	greenBorrowed(t, func(dev *cuda.Device, s, b *cuda.Stream) {
 		_, of, err := b.Contexts()
