@@ -9,6 +9,8 @@ import (
 // NewStream makes a stream whose kernels run on g's multiprocessors. It takes kernels, memory and events of the device like
 // any other stream. Such streams are always non-blocking: Blocking() is ErrInvalidValue. It keeps g alive until it is closed.
 //
+// While streams are held by tasks it waits until none is; in a task it is ErrDeadlock (CONTRACT TK-03).
+//
 // CUDA 12.5; cuGreenCtxStreamCreate.
 func (g *GreenContext) NewStream(opts ...StreamOption) (*Stream, error) {
 	const op = "GreenContext.NewStream"

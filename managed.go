@@ -101,7 +101,7 @@ func (m *ManagedBuffer) Len() int { return m.Buffer().Len() }
 // Context is the context that m was made in.
 func (m *ManagedBuffer) Context() *Context { return m.Buffer().Context() }
 
-// Close frees the memory. It waits until queued work that may use it is done. cuMemFree.
+// Close frees the memory, as Buffer.Close does. cuMemFree.
 func (m *ManagedBuffer) Close() error { return m.Buffer().Close() }
 
 // HostAccess reports whether the host may touch m's memory now: nil if so, and otherwise ErrHostAccess with the id of a stream

@@ -134,7 +134,8 @@ func (k *Kernel) Module() *Module {
 	return k.mod
 }
 
-// Close unloads m and ends its kernels. It waits until queued work that may use it is done. cuModuleUnload.
+// Close unloads m and ends its kernels. It waits until queued work that may use it is done; while a task holds a stream it returns at once,
+// and m is unloaded later. cuModuleUnload.
 func (m *Module) Close() error {
 	if m == nil {
 		return nil

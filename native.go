@@ -26,7 +26,7 @@ type NativeData struct {
 func NativeAddr(address uintptr) NativeData { return NativeData{address: address} }
 
 // NativePointer is a pointer that arrives as the same address. Go memory that it points to is kept alive and where it is until
-// the function has run, and so is the PinnedBuffer that it points into; it stays the caller's otherwise, and must hold no Go
+// the function has run, and so is the PinnedBuffer or PinnedPool that it points into; it stays the caller's otherwise, and must hold no Go
 // pointers that the function follows.
 func NativePointer(p unsafe.Pointer) NativeData { return NativeData{pointer: p} }
 

@@ -7,8 +7,7 @@ import (
 )
 
 // PinnedBuffer is page-locked host memory, allocated (AllocPinned) or the program's own (Pin): copies between it and a device go
-// at the link's speed and truly in the background.
-// It is pinned for every context (CU_MEMHOSTALLOC_PORTABLE). Unlike other objects it is never closed by the garbage collector,
+// at the link's speed and truly in the background. It is pinned for every context (CU_MEMHOSTALLOC_PORTABLE). Unlike other objects it is never closed by the garbage collector,
 // since slices of its memory may outlive it: its memory lives until Close, or until the Driver's Close.
 type PinnedBuffer struct {
 	ctx  *Context
@@ -66,7 +65,7 @@ func (b *PinnedBuffer) Context() *Context {
 }
 
 // Close frees the memory, or unpins it if it is the program's own. It waits until queued work that may use it is done (CONTRACT
-// CY-07). cuMemFreeHost, cuMemHostUnregister.
+// CY-07); while a task holds a stream it returns at once, and the memory is freed later. cuMemFreeHost, cuMemHostUnregister.
 func (b *PinnedBuffer) Close() error {
 	if b == nil {
 		return nil
