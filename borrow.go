@@ -26,7 +26,8 @@ func (c *Context) StreamOf(x interface{ CUDAStream() uintptr }) (*Stream, error)
 		}
 		defer s.end()
 		if c != nil && s.ctx.drv != c.drv {
-			return nil, failf(op, ErrInvalidValue, "x belongs to %s and the context to %s; use one Driver for both", s.ctx.describe(), c.describeBeside(s.ctx))
+			where := c.describeBeside(s.ctx)
+			return nil, failf(op, ErrInvalidValue, "x belongs to %s and the context to %s; use one Driver for both", s.ctx.describe(), where)
 		}
 		return s.ctx.borrow(op, &Stream{ctx: s.ctx, raw: s.raw, green: s.green, altered: s.altered, owner: x}, s.res)
 	}

@@ -150,8 +150,8 @@ func (b *Buffer) acquire(op, name string, c *Context) error {
 	return nil
 }
 
-// Close frees the memory. It waits until queued work that may use it is done; while a task holds a stream it returns at once, and the memory
-// is freed later. cuMemFree.
+// Close frees the memory. It waits until queued work that may use it is done; while a task holds a stream it returns at once, and the
+// memory is freed later. cuMemFree.
 func (b *Buffer) Close() error {
 	if b == nil {
 		return nil

@@ -94,9 +94,12 @@ func (o *copyOptions) check(op string, s *Stream) error {
 	switch {
 	case o == nil:
 	case o.pool != nil && o.pool.st.ctx != s.ctx:
-		return failf(op, ErrInvalidValue, "pool belongs to %s and the queue to %s; make a pool in the queue's context", o.pool.st.ctx.describe(), s.ctx.describeBeside(o.pool.st.ctx))
+		of := o.pool.st.ctx
+		return failf(op, ErrInvalidValue, "pool belongs to %s and the queue to %s; make a pool in the queue's context",
+			of.describe(), s.ctx.describeBeside(of))
 	case o.told() && s.isCapturing():
-		return failf(op, ErrNotSupported, "CopyDone and Progress are for one run, and a graph's copy runs at each launch; add a host function behind it (HostLaunch)")
+		return failf(op, ErrNotSupported, "CopyDone and Progress are for one run, and a graph's copy runs at each launch; "+
+			"add a host function behind it (HostLaunch)")
 	}
 	return nil
 }

@@ -208,7 +208,8 @@ func (p *play) keeper(it *later) *Task {
 // mustWaitFor reports whether t cannot begin before running, a task of a graph, has ended: both are host functions of one context, of
 // which the driver runs one at a time.
 func (t *Task) mustWaitFor(running *Task) bool {
-	return t != running && t.state != taskRuns && !t.started.Load() && t.lane.ctx == running.lane.ctx && t.opts.mode == Block && running.opts.mode == Block
+	inTurn := t.lane.ctx == running.lane.ctx && t.opts.mode == Block && running.opts.mode == Block
+	return inTurn && t != running && t.state != taskRuns && !t.started.Load()
 }
 
 // explain says who waits for whom, from t on.

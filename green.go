@@ -67,12 +67,14 @@ func (r SMResource) Split(groups, minCount int, flags SplitFlags) (parts []SMRes
 		return nil, SMResource{}, failf(op, ErrInvalidValue, "minCount %d: there are %d multiprocessors", minCount, r.Count())
 	}
 	if unknown := flags &^ (SplitIgnoreCoscheduling | SplitMaxClusterSize); unknown != 0 {
-		return nil, SMResource{}, failf(op, ErrInvalidValue, "flags %#x: there are SplitIgnoreCoscheduling and SplitMaxClusterSize", uint32(flags))
+		return nil, SMResource{}, failf(op, ErrInvalidValue,
+			"flags %#x: there are SplitIgnoreCoscheduling and SplitMaxClusterSize", uint32(flags))
 	}
 	raws, left, res := c.drv.drv.DevSmResourceSplitByCount(&r.raw, groups, uint32(flags), uint32(minCount))
 	if res != driver.Success {
 		return nil, SMResource{}, c.needs(op, res, "cuDevSmResourceSplitByCount",
-			"%d multiprocessors into parts of %d, where a part has at least %d, in steps of %d", r.Count(), minCount, r.MinPartition(), r.Alignment())
+			"%d multiprocessors into parts of %d, where a part has at least %d, in steps of %d",
+			r.Count(), minCount, r.MinPartition(), r.Alignment())
 	}
 	for _, raw := range raws {
 		parts = append(parts, SMResource{c, raw})

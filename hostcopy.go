@@ -32,7 +32,8 @@ type sliceMemory struct {
 
 func (m sliceMemory) memory(op, name string) (hostRange, error) {
 	if m.pointers != "" {
-		return hostRange{}, failf(op, ErrInvalidValue, "%s: %s contains Go pointers (%s), which the garbage collector would lose sight of", name, m.elem, m.pointers)
+		return hostRange{}, failf(op, ErrInvalidValue,
+			"%s: %s contains Go pointers (%s), which the garbage collector would lose sight of", name, m.elem, m.pointers)
 	}
 	return m.all, nil
 }

@@ -324,7 +324,8 @@ func (w *recordWait) end() {
 }
 
 // awaitRecord waits while e's latest record waits in the library: then it is that record that is to be waited for, and not one that
-// others make meanwhile. In a task that is always so, and it first makes sure that the caller may wait for e. end must follow if it returns nil.
+// others make meanwhile. In a task that is always so, and it first makes sure that the caller may wait for e. end must follow if it returns
+// nil.
 func (e *Event) awaitRecord(op string, ctx context.Context) (*recordWait, error) {
 	inTask := e.ctx.drv.tasks.current() != nil
 	for {

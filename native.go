@@ -87,7 +87,8 @@ func (l *nativeLaunch) options(opts []HostOption) (*hostOptions, error) {
 // nativeRefused is the error for a driver's answer that the function will not run.
 func (c *Context) nativeRefused(op string, r driver.Result) error {
 	if r == driver.ErrorNotSupported {
-		return c.resultf(op, r, "this program cannot call C functions on the software device: import package libcuda or anycuda, on Linux for amd64 or arm64")
+		return c.resultf(op, r,
+			"this program cannot call C functions on the software device: import package libcuda or anycuda, on Linux for amd64 or arm64")
 	}
 	return c.resultf(op, r, "the driver refused the host function; it will not run")
 }

@@ -7,8 +7,9 @@ import (
 )
 
 // PinnedBuffer is page-locked host memory, allocated (AllocPinned) or the program's own (Pin): copies between it and a device go
-// at the link's speed and truly in the background. It is pinned for every context (CU_MEMHOSTALLOC_PORTABLE). Unlike other objects it is never closed by the garbage collector,
-// since slices of its memory may outlive it: its memory lives until Close, or until the Driver's Close.
+// at the link's speed and truly in the background. It is pinned for every context (CU_MEMHOSTALLOC_PORTABLE). Unlike other objects it is
+// never closed by the garbage collector, since slices of its memory may outlive it: its memory lives until Close, or until the Driver's
+// Close.
 type PinnedBuffer struct {
 	ctx  *Context
 	data []byte

@@ -254,7 +254,8 @@ func (p *PinnedPool) returnedAfter(op string, data []byte, s *Stream) error {
 	}
 	c := s.ctx
 	if c.drv != p.st.ctx.drv {
-		return failf(op, ErrInvalidValue, "the stream belongs to %s and the pool to %s; use one Driver for both", c.describe(), p.st.ctx.describeBeside(c))
+		where := p.st.ctx.describeBeside(c)
+		return failf(op, ErrInvalidValue, "the stream belongs to %s and the pool to %s; use one Driver for both", c.describe(), where)
 	}
 	raw, err := s.behind(op)
 	if err != nil {

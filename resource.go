@@ -103,7 +103,10 @@ func (r *resource) close() error {
 }
 
 // freedLater are the kinds whose freeing may make the driver wait until no stream is held, measured or to be feared.
-var freedLater = map[string]bool{"Buffer": true, "PinnedBuffer": true, "PinnedPool": true, "ManagedBuffer": true, "Module": true, "Stream": true, "GraphExec": true, "GreenContext": true}
+var freedLater = map[string]bool{
+	"Buffer": true, "PinnedBuffer": true, "PinnedPool": true, "ManagedBuffer": true,
+	"Module": true, "Stream": true, "GraphExec": true, "GreenContext": true,
+}
 
 // destroy frees the handle, or has it freed when no stream is held any more (CONTRACT TK-03).
 func (r *resource) destroy() (err error) {

@@ -71,8 +71,8 @@ func (st *staging) noRoom(op string, r driver.Result, turns bool) error {
 	return st.ctx.resultf(op, r, "no pinned memory to stage the copy in; see Direct, and PinnedPool for memory set aside")
 }
 
-// share is called before a copy is queued on s that goes through l. If l's other copies are behind tasks, so is what is queued on s from now
-// on: for that it takes its turn. They may be another stream's, also if l was made for s. done must be called when the copy is queued.
+// share is called before a copy is queued on s that goes through l. If l's other copies are behind tasks, so is what is queued on s from
+// now on: for that it takes its turn. They may be another stream's, also if l was made for s. done must be called when the copy is queued.
 func (st *staging) share(op string, s *Stream, l *lease) (done func(), err error) {
 	if !l.used || !s.ctx.drv.tasks.anyLeft(l.tasks) {
 		return noWait, nil

@@ -81,8 +81,9 @@ const (
 // on the per-thread stream, which only its own thread can do, and of course Sync and Wait (CONTRACT TK-07). And the driver's calls that
 // synchronise implicitly wait as long as any stream is held. So in that time memory that is closed is freed later, and modules are
 // unloaded later; LoadModule, NewContext, NewGreenContext and, if the streams made beforehand are used up (TaskStreams), NewStream wait
-// until no stream is held, and are ErrDeadlock in a task. What other libraries do is not covered: a stream that they hold counts against the hardware's
-// queues too (CUDA_DEVICE_MAX_CONNECTIONS), and work that they queue on on while its task waits in the library is not behind it.
+// until no stream is held, and are ErrDeadlock in a task. What other libraries do is not covered: a stream that they hold counts against
+// the hardware's queues too (CUDA_DEVICE_MAX_CONNECTIONS), and work that they queue on on while its task waits in the library is not
+// behind it.
 // A kernel that the driver loads only at its first launch may be such a call: have it loaded by launching it once before, or with
 // CUDA_MODULE_LOADING=EAGER.
 //
@@ -368,7 +369,8 @@ func (t *Task) submitHere(op string, granted bool) error {
 	return nil
 }
 
-// awaits waits for ch to be closed. It reports false if t has ended before: its context was lost, and it has been told, so it counts as queued.
+// awaits waits for ch to be closed. It reports false if t has ended before: its context was lost, and it has been told, so it counts as
+// queued.
 func (t *Task) awaits(ch <-chan struct{}) bool {
 	select {
 	case <-ch:

@@ -174,7 +174,7 @@ func (b *tasks) end(t *Task, err error) {
 	}
 	t.state = taskEnded
 	b.unlink(t)
-	b.list = withoutTask(b.list, t)
+	b.list = slices.DeleteFunc(b.list, func(other *Task) bool { return other == t })
 	b.active.Add(-1)
 }
 
@@ -198,10 +198,6 @@ func alive(list []*Task) (left []*Task) {
 		}
 	}
 	return left
-}
-
-func withoutTask(list []*Task, t *Task) []*Task {
-	return slices.DeleteFunc(list, func(other *Task) bool { return other == t })
 }
 
 // withoutTask takes a task out of what the lane is behind. If it has not run, those before it take its place.
@@ -339,7 +335,8 @@ func (b *tasks) stoppedLane(op string, k laneKey) error {
 
 // stoppedError is the error of what is queued on a stream that a failed task has stopped.
 func stoppedError(op string, why error) error {
-	return &Error{Op: op, Code: ErrTaskFailed, Reason: "a task has failed and stopped the stream (" + why.Error() + "); close the stream and make another", cause: why}
+	reason := "a task has failed and stopped the stream (" + why.Error() + "); close the stream and make another"
+	return &Error{Op: op, Code: ErrTaskFailed, Reason: reason, cause: why}
 }
 
 // stoppedAt is why a function that was queued on a stream must not run, or nil.

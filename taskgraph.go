@@ -72,7 +72,8 @@ type graphTask struct {
 // newRun is a run of g by a launch on lane k.
 func (g *graphTask) newRun(k laneKey) *Task {
 	return &Task{
-		drv: g.by.ctx.drv, stream: g.by, lane: k, hold: hold{lane: k}, opts: g.opts, name: g.name, site: g.site, fn: g.fn, graph: g, state: taskSubmitted,
+		drv: g.by.ctx.drv, stream: g.by, lane: k, hold: hold{lane: k}, opts: g.opts, name: g.name, site: g.site, fn: g.fn,
+		graph: g, state: taskSubmitted,
 	}
 }
 

@@ -25,11 +25,13 @@ func (e *Event) waitsInside(op string, err error) error {
 }
 
 func (c *Context) waitsInside(op, what string, on uintptr, err error) error {
-	reason := fmt.Sprintf("called inside a host function, to wait for %s; the device runs nothing else of the kind meanwhile, and what is behind the function never; wait in a goroutine that the function starts", what)
+	reason := fmt.Sprintf("called inside a host function, to wait for %s; the device runs nothing else of the kind meanwhile, "+
+		"and what is behind the function never", what)
 	if fn, ok := c.runningOn(on); ok {
-		reason = fmt.Sprintf("host function %s, queued at %s, would wait for %s, which may be behind it; wait in a goroutine that the function starts", funcName(fn), siteName(fn.Site), what)
+		reason = fmt.Sprintf("host function %s, queued at %s, would wait for %s, which may be behind it", funcName(fn), siteName(fn.Site), what)
 	}
-	return &Error{Op: op, Code: ErrNotPermitted, also: ErrDeadlock, Reason: reason}
+	const wayOut = "; wait in a goroutine that the function starts"
+	return &Error{Op: op, Code: ErrNotPermitted, also: ErrDeadlock, Reason: reason + wayOut}
 }
 
 // runningOn is the host function of c that runs, if only one does or one does on the stream named.
