@@ -38,8 +38,8 @@ func (s *Stream) Attach(m *ManagedBuffer, mode AttachMode) error {
 // T must be free of Go pointers, or it is ErrInvalidValue that names T. CONTRACT ST-10; cuStreamAttachMemAsync.
 func AttachHostMemory[T any](s *Stream, mem []T, mode AttachMode) error {
 	const op = "AttachHostMemory"
-	if p := pointerIn(reflect.TypeFor[T]()); p != "" {
-		return failf(op, ErrInvalidValue, "%s contains Go pointers (%s), which mean nothing to a device", reflect.TypeFor[T](), p)
+	if err := refusePointers(op, reflect.TypeFor[T]()); err != nil {
+		return err
 	}
 	return s.attachHost(op, rangeOf(mem), mode)
 }

@@ -66,12 +66,18 @@ func checkCopy[T any](op string, on Queue) error {
 	if on == nil {
 		return failf(op, ErrInvalidValue, "on is nil; pass a *Stream or a *GraphBuilder")
 	}
-	if p := pointerIn(reflect.TypeFor[T]()); p != "" {
-		return failf(op, ErrInvalidValue, "%s contains Go pointers (%s), which mean nothing to a device", reflect.TypeFor[T](), p)
+	return refusePointers(op, reflect.TypeFor[T]())
+}
+
+// refusePointers refuses elements of type t for memory that a device reads or writes, if they hold Go pointers.
+func refusePointers(op string, t reflect.Type) error {
+	if p := pointerIn(t); p != "" {
+		return failf(op, ErrInvalidValue, "%s contains Go pointers (%s), which mean nothing to a device", t, p)
 	}
 	return nil
 }
 
+// mustBePlain panics if T holds Go pointers.
 func mustBePlain[T any](op string) {
 	if p := pointerIn(reflect.TypeFor[T]()); p != "" {
 		panic(fmt.Sprintf("cuda: %s: %s contains Go pointers (%s)", op, reflect.TypeFor[T](), p))

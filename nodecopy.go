@@ -53,8 +53,8 @@ func (p *hostCopy) lower(l *lowering) error {
 	if p.toHost {
 		bufName, hostName = hostName, bufName
 	}
-	if where := pointerIn(p.elem); where != "" {
-		return failf(l.op, ErrInvalidValue, "%s contains Go pointers (%s), which mean nothing to a device", p.elem, where)
+	if err := refusePointers(l.op, p.elem); err != nil {
+		return err
 	}
 	if err := l.buffer(bufName, p.b); err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 // T must be free of Go pointers, or it is ErrInvalidValue that names T. CONTRACT CY-01, CY-07; cuMemHostRegister.
 func Pin[T any](c *Context, s []T) (*PinnedBuffer, error) {
 	const op = "Pin"
-	if p := pointerIn(reflect.TypeFor[T]()); p != "" {
-		return nil, failf(op, ErrInvalidValue, "%s contains Go pointers (%s), which mean nothing to a device", reflect.TypeFor[T](), p)
+	if err := refusePointers(op, reflect.TypeFor[T]()); err != nil {
+		return nil, err
 	}
 	return c.pin(op, rangeOf(s))
 }
