@@ -91,12 +91,5 @@ func (c *Context) contextOf(op string, raw driver.Stream) (*Context, error) {
 	}
 	pageable, _ := d.drv.DeviceGetAttribute(driver.AttrPageableMemoryAccess, dev)
 	concurrent, _ := d.drv.DeviceGetAttribute(driver.AttrConcurrentManagedAccess, dev)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.contexts[rawCtx] == nil {
-		d.contexts[rawCtx] = &Context{
-			drv: d, device: dev, ordinal: int(dev), raw: rawCtx, pageable: pageable != 0, concurrent: concurrent != 0, release: func() {},
-		}
-	}
-	return d.contexts[rawCtx], nil
+	return d.takeIn(&Context{device: dev, ordinal: int(dev), raw: rawCtx, pageable: pageable != 0, concurrent: concurrent != 0}), nil
 }

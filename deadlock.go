@@ -174,7 +174,7 @@ func (p *play) ends(t *Task) bool {
 	switch {
 	case p.firstLeft(t.after) != nil, t.state == taskWaits && !p.isOver(t.item):
 		return false
-	case slices.ContainsFunc(p.inGraphs, func(other *Task) bool { return p.left[other] && t.mustWaitFor(other) }):
+	case p.keepsFromBeginning(t) != nil:
 		return false
 	case t.wait == nil:
 		return true
@@ -203,6 +203,16 @@ func (p *play) keeper(it *later) *Task {
 		return t
 	}
 	return it.task
+}
+
+// keepsFromBeginning is a graph's task that runs, is left, and has to end before t can begin.
+func (p *play) keepsFromBeginning(t *Task) *Task {
+	for _, running := range p.inGraphs {
+		if p.left[running] && t.mustWaitFor(running) {
+			return running
+		}
+	}
+	return nil
 }
 
 // mustWaitFor reports whether t cannot begin before running, a task of a graph, has ended: both are host functions of one context, of
@@ -246,8 +256,7 @@ func (p *play) waitOf(t *Task) (DeadlockWait, *Task) {
 			return DeadlockWait{about, "waits in the library behind", next.describe()}, next
 		}
 	}
-	if i := slices.IndexFunc(p.inGraphs, func(other *Task) bool { return p.left[other] && t.mustWaitFor(other) }); i >= 0 {
-		next := p.inGraphs[i]
+	if next := p.keepsFromBeginning(t); next != nil {
 		return DeadlockWait{about, "cannot begin, since the thread that runs host functions is kept by", next.describe()}, next
 	}
 	for _, other := range p.list {

@@ -155,15 +155,19 @@ func (c *Context) greenContext(op string, raw driver.GreenContext) (*GreenContex
 
 // adopt finds the Context of a green context of c's device by its handle, and takes it in if it is new here.
 func (c *Context) adopt(raw driver.Context) *Context {
-	d := c.drv
+	return c.drv.takeIn(&Context{device: c.device, ordinal: c.ordinal, raw: raw, pageable: c.pageable, concurrent: c.concurrent})
+}
+
+// takeIn has d know c, a context that is not ours to release, unless it knows one of that handle: that is the answer then.
+func (d *Driver) takeIn(c *Context) *Context {
+	c.drv, c.release = d, func() {}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.contexts[raw] == nil {
-		d.contexts[raw] = &Context{
-			drv: d, device: c.device, ordinal: c.ordinal, raw: raw, pageable: c.pageable, concurrent: c.concurrent, release: func() {},
-		}
+	if known := d.contexts[c.raw]; known != nil {
+		return known
 	}
-	return d.contexts[raw]
+	d.contexts[c.raw] = c
+	return c
 }
 
 // forget takes out a context that is about to go.
