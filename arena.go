@@ -141,6 +141,7 @@ func (a *arena) wake() {
 	a.tell()
 }
 
+// tell is wake with mu held.
 func (a *arena) tell() {
 	if a.more != nil {
 		close(a.more)

@@ -163,7 +163,7 @@ func (s *Stream) copyHost(op string, toHost bool, host rows, o *copyOptions, mov
 
 func (s *Stream) copyHostNow(op string, toHost bool, host rows, o *copyOptions, move deviceSide, dev *resource) error {
 	if host.bytes() == 0 {
-		return s.copyNothing(op, o)
+		return s.tellCopied(op, host, o) // in its place of the stream all the same, if somebody is to be told
 	}
 	capturing := s.isCapturing()
 	pinned := s.ctx.drv.pinned.find(host.span())
@@ -195,9 +195,6 @@ func (s *Stream) copyHostNow(op string, toHost bool, host rows, o *copyOptions, 
 	}
 	return s.tellCopied(op, host, o)
 }
-
-// copyNothing is a copy of no bytes: it is in its place of the stream all the same, if somebody is to be told.
-func (s *Stream) copyNothing(op string, o *copyOptions) error { return s.tellCopied(op, rows{}, o) }
 
 // tellCopied has o told when the copy that was queued last on s is done.
 func (s *Stream) tellCopied(op string, host rows, o *copyOptions) error {

@@ -117,7 +117,7 @@ func (st *staging) tend() {
 
 // What a worker does that has found nothing.
 const (
-	workerLooks = iota // again and again: back must follow
+	workerLooks = iota // again and again: pause must follow
 	workerParks        // sleeps: park must follow
 )
 
@@ -158,7 +158,7 @@ func (st *staging) park(w *native.Work) (goes bool) {
 // pause lets d pass, and reports true if it was cut short because something has been added.
 func (st *staging) pause(d time.Duration) (added bool) {
 	const short = 100 * time.Microsecond
-	defer st.back()
+	defer st.paused()
 	if d < short {
 		st.ctx.drv.drv.HostPause(d)
 		return false
@@ -173,7 +173,8 @@ func (st *staging) pause(d time.Duration) (added bool) {
 	}
 }
 
-func (st *staging) back() {
+// paused is the end of the pause that next has counted.
+func (st *staging) paused() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.pausing--

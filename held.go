@@ -101,9 +101,10 @@ func (l *heldStreams) beginUncounted() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.n.Add(1)
-	l.admit()
+	l.admit() // what only a call has kept waiting that no stream may be held under: see fits
 }
 
+// endUncounted is the end of what beginUncounted began.
 func (l *heldStreams) endUncounted() {
 	defer l.drv.leave()
 	l.mu.Lock()

@@ -124,8 +124,8 @@ func (b *tasks) holdBack(t *Task) {
 
 // forget lets go of all that was needed to do it: an event, or the items behind it, may have it for long. mu is held.
 func (it *later) forget() {
-	it.stream, it.after, it.task, it.call, it.refused, it.then, it.uses, it.wakes = nil, nil, nil, nil, nil, nil, nil, nil
-	it.tasks = nil
+	it.stream, it.after, it.task, it.tasks = nil, nil, nil, nil
+	it.call, it.refused, it.then, it.uses, it.wakes = nil, nil, nil, nil, nil
 }
 
 // tidy takes a lane off if there is no more to say of it, and it is not another stream's by now, with the same handle. mu is held.

@@ -22,17 +22,17 @@ type nativeCalls struct {
 	drv   *Driver
 	ended *native.Ended
 	runs  atomic.Int64 // expected, and neither taken back nor collected
+	armed atomic.Bool  // the timer is set, or looks
+	looks tally        // the timer's looks, set or in progress
 
-	mu      sync.Mutex // guards what follows, and the calls; never held across a call out of this file
+	mu      sync.Mutex // guards what follows, and the calls; never held across a call of the driver's or the program's
 	chunks  []*nativeChunk
 	free    *nativeCall
 	used    int
 	nodes   map[uint64]hostfn.Handle // of host nodes, by their cells' addresses
 	backlog int                      // number of the first of the ended calls that were taken off the list
-	armed   atomic.Bool              // the timer is set, or looks
 	timer   *time.Timer
 	pause   time.Duration // before it looks again
-	looks   tally         // the timer's looks, set or in progress
 }
 
 const nativeChunkSize = 128

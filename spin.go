@@ -327,6 +327,7 @@ func (d *Driver) runSpun(f spinFunc) {
 	callSpun(func() { d.callHostFunc(fn, &failure, containedGoexit) })
 }
 
+// containedGoexit notes that a function has left by runtime.Goexit, on a goroutine of the library's own.
 func containedGoexit(e *PanicError) { e.Value = ErrGoexit }
 
 // callSpun calls a host function here. Every one is called from here, so that the place it returns to tells.

@@ -48,7 +48,7 @@ type staging struct {
 	closing bool
 	failed  error         // what the context has failed with
 	calm    tally         // workers and copies
-	bell    chan struct{} // rung when something is added
+	bell    chan struct{} // rung when a copy is added, for who pauses
 }
 
 // wordPair is how a lease's device and workers tell each other what is done: the device counts the chunks that it is through with

@@ -15,7 +15,7 @@ func CellEntry() uintptr { return cellEntry() }
 func CopyFunc() uintptr { return copyFunc() }
 
 // CopyArgsAt are those at an address that a CopyFunc is to be called with.
-func CopyArgsAt(address uintptr) CopyArgs { return **(**CopyArgs)(unsafe.Pointer(&address)) }
+func CopyArgsAt(address uintptr) CopyArgs { return *(*CopyArgs)(pointer(address)) }
 
 // CopyArgs is what CopyFunc is called with.
 type CopyArgs struct {
@@ -38,7 +38,7 @@ func Twin(fn uintptr, twin func(data uintptr)) { twins.Store(fn, twin) }
 func init() {
 	Twin(CellEntry(), func(data uintptr) { cellAt(data).run() })
 	Twin(CopyFunc(), func(data uintptr) {
-		a := *(**CopyArgs)(unsafe.Pointer(&data))
+		a := CopyArgsAt(data)
 		Copy(pointer(a.Dst), pointer(a.Src), a.N)
 	})
 }

@@ -129,6 +129,6 @@ func (c *Cell) end() {
 }
 
 // cellAt is the cell at an address that Cell.Address gave, and that has been a number since.
-func cellAt(address uintptr) *Cell { return *(**Cell)(unsafe.Pointer(&address)) }
+func cellAt(address uintptr) *Cell { return (*Cell)(pointer(address)) }
 
-func listAt(address uintptr) *Ended { return *(**Ended)(unsafe.Pointer(&address)) }
+func listAt(address uintptr) *Ended { return (*Ended)(pointer(address)) }

@@ -92,7 +92,7 @@ func (p *Part) left() *Left { return (*Left)(pointer(p.Left)) }
 // MostQueues is how many queues a board has room for.
 const MostQueues = 256
 
-// Board is the queues that threads take parts from, and where they sleep. All but Active is for threads; set changes it.
+// Board is the queues that threads take parts from, and where they sleep. Set changes the queues.
 type Board struct {
 	n        atomic.Uint32
 	Bell     atomic.Uint32 // changes when sleepers are to wake
