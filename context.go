@@ -93,6 +93,16 @@ func (c *Context) resultf(op string, r driver.Result, format string, args ...any
 	return failf(op, Code(r), format, args...)
 }
 
+// needs is resultf for a call that older drivers lack: it names the function and the CUDA version that has it.
+func (c *Context) needs(op string, r driver.Result, function, format string, args ...any) error {
+	if q, ok := c.drv.drv.(driver.Requirements); ok && r == driver.ErrorNotSupported {
+		if v := q.Needs(function); v != 0 {
+			return failf(op, ErrNotSupported, "%s came with CUDA %v; this driver is for %v", function, Version(v), c.drv.version)
+		}
+	}
+	return c.resultf(op, r, format, args...)
+}
+
 // lostError is the error of every call on a lost context. It is earlier work's error, not the call's (CONTRACT ST-11).
 func (c *Context) lostError(op string, r driver.Result) error {
 	return &Error{

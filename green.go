@@ -230,13 +230,3 @@ func (g *GreenContext) Close() error {
 	}
 	return closeHandle(g.res)
 }
-
-// needs is resultf for a call that older drivers lack: it names the function and the CUDA version that has it.
-func (c *Context) needs(op string, r driver.Result, function, format string, args ...any) error {
-	if q, ok := c.drv.drv.(driver.Requirements); ok && r == driver.ErrorNotSupported {
-		if v := q.Needs(function); v != 0 {
-			return failf(op, ErrNotSupported, "%s came with CUDA %v; this driver is for %v", function, Version(v), c.drv.version)
-		}
-	}
-	return c.resultf(op, r, format, args...)
-}
