@@ -223,7 +223,7 @@ func (t *Task) Err() error {
 }
 
 // Wait waits until the task has ended and returns its error. If ctx ends first, it returns an error that wraps ctx's; the task
-// goes on. In a task that t waits for, it is ErrDeadlock.
+// goes on. In a task that t waits for, it is ErrDeadlock; inside a host function it is that and ErrNotPermitted (CONTRACT HL-07).
 func (t *Task) Wait(ctx context.Context) error {
 	const op = "Task.Wait"
 	if t == nil {
@@ -233,7 +233,7 @@ func (t *Task) Wait(ctx context.Context) error {
 		return failf(op, ErrInvalidValue, "ctx is nil")
 	}
 	if t.drv.inHostFunction() {
-		return failf(op, ErrNotPermitted, "called inside a host function, which the driver runs one at a time; wait in a goroutine")
+		return t.stream.ctx.waitsInside(op, t.describe(), uintptr(t.lane.raw))
 	}
 	end, err := t.drv.tasks.mayWait(&taskWait{op: op, tasks: []*Task{t}})
 	if err != nil {

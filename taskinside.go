@@ -13,7 +13,7 @@ func (s *Stream) waitsInside(op string, err error) error {
 	if s == nil || !errors.Is(err, ErrNotPermitted) {
 		return err
 	}
-	return s.ctx.waitsInside(op, fmt.Sprintf("stream %#x", uintptr(s.raw)), uintptr(s.lane().raw), err)
+	return s.ctx.waitsInside(op, fmt.Sprintf("stream %#x", uintptr(s.raw)), uintptr(s.lane().raw))
 }
 
 // waitsInside is the same for a call that waits for e.
@@ -21,10 +21,11 @@ func (e *Event) waitsInside(op string, err error) error {
 	if e == nil || !errors.Is(err, ErrNotPermitted) {
 		return err
 	}
-	return e.ctx.waitsInside(op, "an event", 0, err)
+	return e.ctx.waitsInside(op, "an event", 0)
 }
 
-func (c *Context) waitsInside(op, what string, on uintptr, err error) error {
+// waitsInside is the error of a call inside a host function that waits for what: for stream on, or something in it, or 0.
+func (c *Context) waitsInside(op, what string, on uintptr) error {
 	reason := fmt.Sprintf("called inside a host function, to wait for %s; the device runs nothing else of the kind meanwhile, "+
 		"and what is behind the function never", what)
 	if fn, ok := c.runningOn(on); ok {

@@ -20,6 +20,7 @@ var taskCases = []Case{
 	{ID: "TK-01", Name: "once each, in order", Run: tasksInOrder},
 	{ID: "TK-01", Name: "beside host functions", Run: tasksAndFunctions},
 	{ID: "TK-01", Name: "refused", Run: tasksRefused},
+	{ID: "HL-07", Name: "task awaited inside", Run: taskAwaitedInside},
 	{ID: "TK-01", Name: "every stream", Run: taskOnEveryStream},
 	{ID: "TK-01", Name: "stream closed behind it", Run: taskOfClosedStream},
 	{ID: "TK-02", Name: "eight at a time", Run: eightTasks},
@@ -251,6 +252,19 @@ func tasksRefused(t *T) {
 	t.Is(inside, cuda.ErrNotPermitted)
 	var none *cuda.Task
 	t.Is(none.Wait(t.Context()), cuda.ErrInvalidValue)
+}
+
+// taskAwaitedInside: a host function that waits for a task that is queued behind it.
+func taskAwaitedInside(t *T) {
+	s, behind := t.Stream(), make(chan *cuda.Task, 1)
+	var inside error
+	t.Host(s, func() { inside = (<-behind).Wait(t.Context()) })
+	task, err := cuda.Go(s, func(context.Context) error { return nil })
+	t.OK(err)
+	behind <- task
+	t.Sync(s)
+	t.Is(inside, cuda.ErrNotPermitted)
+	t.Is(inside, cuda.ErrDeadlock)
 }
 
 func second[V any](_ V, err error) error { return err }
