@@ -103,6 +103,35 @@ func (c *Context) needs(op string, r driver.Result, function, format string, arg
 	return c.resultf(op, r, format, args...)
 }
 
+// blamed is the context that an answer is of, to a call in c that uses what belongs to others too: the driver answers with the failure of
+// any of them. Whoever has not failed is not to be taken for lost.
+func (c *Context) blamed(r driver.Result, others ...*Context) *Context {
+	if !r.Sticky() {
+		return c
+	}
+	for _, other := range others {
+		if other != c && !other.works() && c.works() {
+			return other
+		}
+	}
+	return c
+}
+
+// works asks the driver whether c has not failed.
+func (c *Context) works() bool {
+	if c.lost() != driver.Success {
+		return false
+	}
+	d, r := c.drv.drv, driver.Success
+	c.drv.relaxed(func() {
+		var e driver.Event
+		if e, r = d.EventCreate(c.raw, driver.EventDisableTiming); r == driver.Success {
+			r = d.EventDestroy(c.raw, e)
+		}
+	})
+	return !r.Sticky()
+}
+
 // lostError is the error of every call on a lost context. It is earlier work's error, not the call's (CONTRACT ST-11).
 func (c *Context) lostError(op string, r driver.Result) error {
 	return &Error{

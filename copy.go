@@ -257,7 +257,8 @@ func (s *Stream) copyBuffer(op string, dst, src *Buffer) error {
 	}
 	s.capture().keep(dst.res, src.res)
 	sp.begins(s)
-	err := s.ctx.result(op, s.queueCopy(dst, src))
+	r := s.queueCopy(dst, src)
+	err := s.ctx.blamed(r, dst.ctx, src.ctx).result(op, r)
 	sp.ends(s, err)
 	return err
 }

@@ -381,7 +381,7 @@ func (s *Stream) waitEvent(op string, e *Event, flags uint32) error {
 	if !queued {
 		return s.waitLater(op, sp, e)
 	}
-	err := s.ctx.result(op, r)
+	err := s.ctx.blamed(r, e.ctx).result(op, r)
 	sp.ends(s, err)
 	if err != nil {
 		return err
@@ -430,7 +430,8 @@ func (s *Stream) waitStream(op string, other *Stream) error {
 	}
 	defer m.release() // the wait holds what the record captured, not the event
 	sp.begins(s)
-	err = s.ctx.result(op, s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0))
+	r := s.driver().StreamWaitEvent(s.ctx.raw, s.raw, raw, 0)
+	err = s.ctx.blamed(r, other.ctx).result(op, r)
 	sp.ends(s, err)
 	if err != nil {
 		return err

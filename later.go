@@ -28,6 +28,7 @@ type later struct {
 	refused func(error) // told if the driver refuses the call, or if the stream has been stopped
 	then    func()      // called when it is over, whatever became of the call; may be nil
 	uses    []*resource // held until the call has been made
+	of      *Context    // that what it waits for belongs to; may be nil
 	direct  bool        // whoever queues it has not returned, and tells of err himself; guarded by tasks.mu
 	err     error       // of the call; guarded by tasks.mu
 
@@ -124,7 +125,7 @@ func (b *tasks) holdBack(t *Task) {
 
 // forget lets go of all that was needed to do it: an event, or the items behind it, may have it for long. mu is held.
 func (it *later) forget() {
-	it.stream, it.after, it.task, it.tasks = nil, nil, nil, nil
+	it.stream, it.after, it.task, it.tasks, it.of = nil, nil, nil, nil, nil
 	it.call, it.refused, it.then, it.uses, it.wakes = nil, nil, nil, nil, nil
 }
 
@@ -155,7 +156,12 @@ func (it *later) do(stopped error) {
 		err = stoppedError(it.op, stopped)
 	} else {
 		it.span.begins(it.stream)
-		err = c.resultf(it.op, it.call(), "the driver refused what waited behind a task")
+		r := it.call()
+		by := c
+		if r.Sticky() {
+			by = c.blamed(r, it.others()...)
+		}
+		err = by.resultf(it.op, r, "the driver refused what waited behind a task")
 	}
 	if err != nil && !c.drv.tasks.tell(it, err) && it.refused == nil && stopped == nil && c.lost() == driver.Success {
 		c.drv.logError("cuda: the driver refused a call that waited behind a task", "op", it.op, "err", err)
@@ -164,6 +170,17 @@ func (it *later) do(stopped error) {
 	if err != nil && it.refused != nil {
 		it.refused(err)
 	}
+}
+
+// others are the contexts of what the call uses.
+func (it *later) others() (list []*Context) {
+	if it.of != nil {
+		list = append(list, it.of)
+	}
+	for _, r := range it.uses {
+		list = append(list, r.ctx)
+	}
+	return list
 }
 
 // tell notes the error of it, if whoever queued it is there to tell.

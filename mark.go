@@ -286,7 +286,7 @@ func (s *Stream) waitMark(op string, sp opSpan, m *mark, behind []*Task) error {
 	if s.raw == driver.StreamPerThread { // what is queued there cannot be queued by another thread
 		return s.waitMarkInTurn(op, sp, m, after, behind, call)
 	}
-	it := &later{op: op, span: sp, after: after, then: m.release, call: call, direct: true}
+	it := &later{op: op, span: sp, after: after, then: m.release, call: call, of: m.ctx, direct: true}
 	s.addLater(it, behind)
 	err := s.ctx.drv.tasks.told(it)
 	sp.queued(err)
@@ -305,7 +305,8 @@ func (s *Stream) waitMarkInTurn(op string, sp opSpan, m *mark, after []*later, b
 	}
 	defer t.end()
 	sp.begins(s)
-	err = s.ctx.result(op, call())
+	r := call()
+	err = s.ctx.blamed(r, m.ctx).result(op, r)
 	sp.ends(s, err)
 	return err
 }
@@ -405,7 +406,7 @@ func (c *Context) markOf(op string, e *Event) (*mark, error) {
 	}
 	if r != driver.Success {
 		m.release()
-		return nil, c.result(op, r)
+		return nil, c.blamed(r, e.ctx).result(op, r)
 	}
 	return m, nil
 }

@@ -62,7 +62,7 @@ func (c *Context) emulatesSpin(o *hostOptions) bool {
 func (c *Context) spinLaunch(op string, s *Stream, fn hostfn.Func) error {
 	held, r := c.holdRound()
 	if r != driver.Success {
-		return c.resultf(op, r, "no pinned memory to hold the stream with")
+		return c.blamed(r, c.holder()).resultf(op, r, "no pinned memory to hold the stream with")
 	}
 	err := c.spinHold(op, s, held, fn, fillersOfFunc)
 	if err != nil {
@@ -90,11 +90,11 @@ func (c *Context) spinHold(op string, s *Stream, held heldRound, fn hostfn.Func,
 		return nil
 	}
 	d.spin.remove(s.lane(), signal)
+	err = c.blamed(r, c.holder()).resultf(op, r, "the driver refused the function; it will not run")
 	if _, mine := d.funcs.Take(h); !mine {
-		c.result(op, r)
 		return nil // swept meanwhile: it has been resolved, so it counts as queued
 	}
-	return c.resultf(op, r, "the driver refused the function; it will not run")
+	return err
 }
 
 // spinSignal is how a stream tells of a function: it writes number to at.

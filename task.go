@@ -277,7 +277,7 @@ func (t *Task) submit(op string) error {
 	c := t.stream.ctx
 	held, r := c.holdRound()
 	if r != driver.Success {
-		return c.resultf(op, r, "no pinned memory to hold the stream with")
+		return c.blamed(r, c.holder()).resultf(op, r, "no pinned memory to hold the stream with")
 	}
 	t.held = held
 	t.drv.tasks.submitted(t)
