@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"sync"
 	"sync/atomic"
 
@@ -16,17 +17,41 @@ type streamPool struct {
 	size int
 	free []driver.Stream
 	gone []driver.Stream // closed with work queued; to be destroyed when no stream is held
+
+	work    tally // calls of the driver for the pool, which no call of the program's is
+	drained bool
 }
 
-// fill makes streams until the pool has its size. No stream is held.
+// begin is the beginning of work for the pool; work.done must follow. It reports false once the pool has been drained: the context goes.
+func (p *streamPool) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.drained {
+		p.work.add()
+	}
+	return !p.drained
+}
+
+// fill makes streams until the pool has its size. No stream is held. What the driver refuses is made with a later task.
 func (p *streamPool) fill(c *Context) {
+	if !p.begin() {
+		return
+	}
+	defer p.work.done()
 	for p.missing() {
 		raw, r := c.drv.drv.StreamCreateWithPriority(c.raw, driver.StreamNonBlocking, 0)
 		if c.result("Go", r) != nil {
-			return // NewStream will say so
+			p.ready.Store(false)
+			return
 		}
 		p.put(raw)
 	}
+}
+
+func (p *streamPool) resize(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.size = n
 }
 
 func (p *streamPool) missing() bool {
@@ -73,6 +98,10 @@ func (p *streamPool) giveBack(c *Context, raw driver.Stream, altered bool) {
 
 // settle destroys what could not be destroyed and makes the pool whole. No stream is held.
 func (p *streamPool) settle(c *Context) {
+	if !p.begin() {
+		return
+	}
+	defer p.work.done()
 	p.mu.Lock()
 	gone := p.gone
 	p.gone = nil
@@ -83,8 +112,12 @@ func (p *streamPool) settle(c *Context) {
 	p.fill(c)
 }
 
-// drain destroys all, at shutdown.
+// drain destroys all, those too that are just being made, when c is about to go.
 func (p *streamPool) drain(c *Context) {
+	p.mu.Lock()
+	p.drained = true
+	p.mu.Unlock()
+	<-p.work.idle()
 	p.mu.Lock()
 	all := append(p.free, p.gone...)
 	p.free, p.gone, p.size = nil, nil, 0
@@ -105,10 +138,7 @@ func (d *Driver) readyForTasks(c *Context) {
 		return
 	}
 	d.held.most.Store(int32(d.mostHeld()))
-	c.streams.size = usualTaskStreams
-	if d.opts.taskStreams > 0 {
-		c.streams.size = d.opts.taskStreams
-	}
+	c.streams.resize(cmp.Or(d.opts.taskStreams, usualTaskStreams))
 	d.held.whenNone(func() { d.relaxed(func() { c.streams.fill(c) }) })
 }
 

@@ -70,8 +70,12 @@ func (s *Stream) blockingLane() bool {
 	}
 	known := s.ordered.Load()
 	if known == 0 {
+		flags, r := s.driver().StreamGetFlags(s.ctx.raw, s.raw)
+		if r != driver.Success { // to keep an order that nobody wants is the lesser evil
+			return true
+		}
 		known = no
-		if flags, r := s.driver().StreamGetFlags(s.ctx.raw, s.raw); r == driver.Success && flags&driver.StreamNonBlocking == 0 {
+		if flags&driver.StreamNonBlocking == 0 {
 			known = yes
 		}
 		s.ordered.Store(known)
