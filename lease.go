@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/hostlaunch/cuda/internal/driver"
@@ -23,6 +24,8 @@ type lease struct {
 	queues  bool    // a call queues a copy
 	spoiled bool    // the driver refused a part of a copy: nobody else gets l
 	loose   bool    // a copy between the device and a slot is queued, and not yet what tells of its end; of the call that queues
+
+	rescued atomic.Bool // l stays as it is until behind is complete, whatever else is done
 
 	told uint32 // what the device's word comes to by what is queued; of the call that queues
 
@@ -88,10 +91,19 @@ func (st *staging) allWait() bool {
 	return !slices.ContainsFunc(st.leases, func(l *lease) bool { return !l.waits && !l.spoiled })
 }
 
+// idle reports whether no lease ends by itself: one that is rescued does only when its stream's work is done, perhaps behind what the
+// caller has yet to queue.
 func (st *staging) idle() bool {
 	st.mu.Lock()
-	defer st.mu.Unlock()
-	return len(st.leases) == 0
+	list := slices.Clone(st.leases)
+	st.mu.Unlock()
+	return !slices.ContainsFunc(list, func(l *lease) bool { return !l.rescued.Load() || st.ctx.passed(l.behind) })
+}
+
+// passed reports whether e is complete.
+func (c *Context) passed(e driver.Event) (done bool) {
+	c.drv.relaxed(func() { done = c.drv.drv.EventQuery(c.raw, e) == driver.Success })
+	return done
 }
 
 // of reports whether l was made for s. The per-thread default stream's handle stands for another stream on every thread.

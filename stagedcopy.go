@@ -53,9 +53,35 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 		l.used, l.tasks = true, s.ctx.drv.tasks.behindStream(s)
 	}
 	err = s.ctx.result(op, r)
+	if err != nil && l.loose {
+		st.rescue(s, l)
+	}
 	st.queued(l, err != nil)
 	st.finish(job, err)
 	return err
+}
+
+// rescue has l wait for the end of what is queued on s, of which nothing else tells: only then may others have its slots. If the driver
+// refuses that too, nobody gets them.
+func (st *staging) rescue(s *Stream, l *lease) {
+	c := s.ctx
+	if s.driver().EventRecord(c.raw, l.behind, s.raw) != driver.Success {
+		return
+	}
+	l.rescued.Store(true)
+	st.calm.add()
+	over := func(r driver.Result) {
+		defer st.calm.done()
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		l.loose = r != driver.Success
+		l.rescued.Store(false)
+		st.settle(l)
+		st.mem.wake()
+	}
+	if _, err := c.told("copy", l.behind, over); err != nil {
+		over(driver.ErrorUnknown)
+	}
 }
 
 // noRoom is the error of a copy that lease has no slots for.

@@ -187,7 +187,7 @@ func (st *staging) settle(l *lease) {
 		l.fed = max(l.fed-1, 0)
 		st.end(c.job)
 	}
-	if len(l.chunks) > 0 || l.queues {
+	if len(l.chunks) > 0 || l.queues || l.rescued.Load() {
 		return
 	}
 	if i := slices.Index(st.leases, l); i >= 0 {

@@ -63,3 +63,56 @@ func TestRingAfterRefusals(t *testing.T) {
 		noErr(t, s.Sync())
 	}
 }
+
+// TestPoolAfterRefusalMidway: a copy of which the driver refuses something when the device has begun to use a slot keeps that only until
+// what is queued is done, and who finds no room meanwhile does not wait.
+func TestPoolAfterRefusalMidway(t *testing.T) {
+	f, _, dev := openFaulty(t, 0)
+	pool := must(dev.NewPinnedPool(16 << 10))
+	s, b, p := must(dev.NewStream()), must(dev.Alloc(100_000)), make([]byte, 100_000)
+	copies := map[string]func() error{
+		"up":   func() error { return cuda.CopyToDevice(s, b, p, cuda.Staging(pool)) },
+		"down": func() error { return cuda.CopyToHost(s, p, b, cuda.Staging(pool)) },
+	}
+	for name, copyIt := range copies {
+		for after := range 4 {
+			gate := make(chan struct{})
+			noErr(t, cuda.HostLaunch(s, func() { <-gate }))
+			noErr(t, f.Add(softcuda.Fault{Call: "StreamBatchMemOp", After: after, Result: cuda.ErrOperatingSystem}))
+			refused := make(chan error, 1)
+			go func() { refused <- copyIt() }()
+			for f.Struck() == 0 {
+				select {
+				case <-gate:
+				case <-time.After(5 * time.Millisecond): // it may be waiting for the workers, and those for the device
+					close(gate)
+				}
+				time.Sleep(100 * time.Microsecond)
+			}
+			is(t, <-refused, cuda.ErrOperatingSystem)
+			select {
+			case <-gate:
+			default:
+				other, more := make(chan error, 1), must(dev.NewStream())
+				go func() { other <- cuda.CopyToDevice(more, b, p, cuda.Staging(pool)) }()
+				select {
+				case <-other:
+				case <-time.After(3 * time.Second):
+					t.Errorf("%s %d: a copy waits for another stream's work", name, after)
+				}
+				close(gate)
+				noErr(t, more.Sync())
+			}
+			noErr(t, s.Sync())
+			f.Clear()
+			if err := copyIt(); err != nil {
+				t.Errorf("%s %d: later: %v", name, after, err)
+			}
+			noErr(t, s.Sync())
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err := pool.Get(ctx, 16<<10)
+	noErr(t, err)
+}
