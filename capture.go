@@ -162,6 +162,9 @@ func (c *capture) end(own bool) (raw driver.Graph, r driver.Result, first bool) 
 	c.mu.Unlock()
 	s := c.origin
 	raw, r = s.driver().StreamEndCapture(s.ctx.raw, s.raw)
+	if r != driver.Success {
+		c.endRefused()
+	}
 	if own && c.locked && r != driver.ErrorStreamCaptureWrongThread {
 		runtime.UnlockOSThread()
 	}
@@ -174,6 +177,18 @@ func (c *capture) end(own bool) (raw driver.Graph, r driver.Result, first bool) 
 	s.ctx.drv.capturing.remove(c)
 	s.ctx.drv.drainSoon()
 	return raw, r, true
+}
+
+// endRefused ends the capture once more if the driver did not, so that the stream can be used: else what is queued there would be captured
+// for ever. What was captured is of no use, since an error has been told.
+func (c *capture) endRefused() {
+	s := c.origin
+	if status, r := s.driver().StreamIsCapturing(s.ctx.raw, s.raw); r != driver.Success || status == driver.CaptureNone {
+		return
+	}
+	if raw, r := s.driver().StreamEndCapture(s.ctx.raw, s.raw); r == driver.Success && c.into == nil {
+		s.driver().GraphDestroy(s.ctx.raw, raw)
+	}
 }
 
 // letGo lets go of the graph that c captured into, if it did, once that has what it is to have.

@@ -82,3 +82,17 @@ func TestContextClosedWhileStreamsAreMade(t *testing.T) {
 		t.Errorf("Close returned after %v, while a stream was being made in the context", d)
 	}
 }
+
+// TestEndCaptureRefused: a capture that the driver would not end once is over all the same: a task on the stream begins.
+func TestEndCaptureRefused(t *testing.T) {
+	f, _, dev := openFaulty(t, 0)
+	s := must(dev.NewStream())
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	noErr(t, f.Add(softcuda.Fault{Call: "StreamEndCapture", Result: cuda.ErrOutOfMemory}))
+	_, err := cuda.Capture(s, cuda.CaptureRelaxed, func(b *cuda.GraphBuilder) error { return b.Task(short) })
+	is(t, err, cuda.ErrOutOfMemory)
+	noErr(t, must(cuda.Go(s, short)).Wait(ctx))
+	noErr(t, must(cuda.Go(dev.DefaultStream(), short)).Wait(ctx))
+	noErr(t, s.Sync())
+}
