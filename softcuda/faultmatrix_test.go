@@ -222,11 +222,14 @@ func faultsOfCall(t *testing.T, name string, inLine, spinning bool) {
 		time.Sleep(time.Millisecond)
 	}
 	start := m.drv.Stats()
+	for ; start.Tasks+start.Waiting+start.Running > 0 || start.Copies > 0; start = m.drv.Stats() {
+		time.Sleep(100 * time.Microsecond)
+	}
 	m.works("nothing", start)
 	earlier := m.f.Counts()
 	noErr(m, m.run(call, inLine, softcuda.Fault{}))
 	counts := m.f.Counts()
-	forSeeds(t, "MATRIX", 3, 1, func(uint64) {
+	forSeeds(t, "MATRIX", 1, 1, func(uint64) {
 		for of, n := range counts {
 			if strings.Contains(of, "Destroy") || of == "MemHostUnregister" || of == "MemFreeHost" { // what it refuses to free is left
 				continue
