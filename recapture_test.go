@@ -37,6 +37,9 @@ func (d *recapturing) StreamBeginRecaptureToGraph(_ driver.Context, _ driver.Str
 func (d *recapturing) StreamEndCapture(driver.Context, driver.Stream) (driver.Graph, driver.Result) {
 	return 5, d.end
 }
+func (d *recapturing) StreamIsCapturing(driver.Context, driver.Stream) (driver.CaptureStatus, driver.Result) {
+	return driver.CaptureNone, 0 // a capture that could not be ended well is over
+}
 func (d *recapturing) GraphDestroy(driver.Context, driver.Graph) driver.Result {
 	d.drop(&d.graph)
 	d.gone = true
