@@ -42,7 +42,7 @@ func TestCheckSaysWhere(t *testing.T) {
 
 // TestCheckNamesLaunchingStream wants a graph's accesses told as of the stream that it was launched on, which the program knows.
 func TestCheckNamesLaunchingStream(t *testing.T) {
-	for _, seed := range []uint64{0, 1} {
+	for seed := firstOfWrong(); seed < 2; seed++ {
 		l := newLab(t, seed)
 		x := l.graph(l.a, func(g *cuda.GraphBuilder) { noErr(t, g.Memset(l.x, 1)) })
 		noErr(t, x.Launch(l.a))
