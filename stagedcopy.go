@@ -53,7 +53,7 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 		l.used, l.tasks = true, s.ctx.drv.tasks.behindStream(s)
 	}
 	err = s.ctx.result(op, r)
-	if err != nil && l.loose {
+	if err != nil && (l.loose || !reached(l.pair.device, l.told)) {
 		st.rescue(s, l)
 	}
 	st.queued(l, err != nil)
@@ -61,8 +61,8 @@ func (s *Stream) stage(op string, st *staging, toHost bool, host rows, o *copyOp
 	return err
 }
 
-// rescue has l wait for the end of what is queued on s, of which nothing else tells: only then may others have its slots. If the driver
-// refuses that too, nobody gets them.
+// rescue has l wait for the end of what is queued on s, of which nothing else may tell: only then may others have its slots. If the driver
+// refuses that too, nobody gets those of which nothing else tells.
 func (st *staging) rescue(s *Stream, l *lease) {
 	c := s.ctx
 	if s.driver().EventRecord(c.raw, l.behind, s.raw) != driver.Success {
@@ -74,7 +74,7 @@ func (st *staging) rescue(s *Stream, l *lease) {
 		defer st.calm.done()
 		st.mu.Lock()
 		defer st.mu.Unlock()
-		l.loose = r != driver.Success
+		l.loose = l.loose && r != driver.Success
 		l.rescued.Store(false)
 		st.settle(l)
 		st.mem.wake()

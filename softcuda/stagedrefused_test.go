@@ -2,6 +2,7 @@ package softcuda_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -67,8 +68,14 @@ func TestRingAfterRefusals(t *testing.T) {
 // TestPoolAfterRefusalMidway: a copy of which the driver refuses something when the device has begun to use a slot keeps that only until
 // what is queued is done, and who finds no room meanwhile does not wait.
 func TestPoolAfterRefusalMidway(t *testing.T) {
+	for _, room := range []int{4 << 10, 8 << 10, 16 << 10} { // the smallest has one slot
+		t.Run(fmt.Sprint(room), func(t *testing.T) { poolAfterRefusalMidway(t, room) })
+	}
+}
+
+func poolAfterRefusalMidway(t *testing.T, room int) {
 	f, _, dev := openFaulty(t, 0)
-	pool := must(dev.NewPinnedPool(16 << 10))
+	pool := must(dev.NewPinnedPool(room))
 	s, b, p := must(dev.NewStream()), must(dev.Alloc(100_000)), make([]byte, 100_000)
 	copies := map[string]func() error{
 		"up":   func() error { return cuda.CopyToDevice(s, b, p, cuda.Staging(pool)) },
@@ -81,13 +88,14 @@ func TestPoolAfterRefusalMidway(t *testing.T) {
 			noErr(t, f.Add(softcuda.Fault{Call: "StreamBatchMemOp", After: after, Result: cuda.ErrOperatingSystem}))
 			refused := make(chan error, 1)
 			go func() { refused <- copyIt() }()
-			for f.Struck() == 0 {
+			for deadline := time.Now().Add(20 * time.Millisecond); f.Struck() == 0; time.Sleep(100 * time.Microsecond) {
 				select {
 				case <-gate:
-				case <-time.After(5 * time.Millisecond): // it may be waiting for the workers, and those for the device
-					close(gate)
+				default:
+					if time.Now().After(deadline) { // it may be waiting for the workers, and those for the device
+						close(gate)
+					}
 				}
-				time.Sleep(100 * time.Microsecond)
 			}
 			is(t, <-refused, cuda.ErrOperatingSystem)
 			select {
@@ -113,6 +121,6 @@ func TestPoolAfterRefusalMidway(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	_, err := pool.Get(ctx, 16<<10)
+	_, err := pool.Get(ctx, room)
 	noErr(t, err)
 }
