@@ -12,21 +12,10 @@ import (
 	"github.com/hostlaunch/cuda/softcuda"
 )
 
-// openDevice is device 0 of a new driver, which the test closes.
-func openDevice(t *testing.T, o softcuda.Options, opts ...cuda.Option) (*cuda.Driver, *cuda.Device) {
-	t.Helper()
-	d := softcuda.New(o, opts...)
-	dev, err := d.Device(0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d, dev
-}
-
 // TestBuilderClosedInHostFunction: CP-10 and HL-06, a builder that is closed inside a host function ends its capture soon afterwards,
 // though what is to be closed otherwise rests while something is captured.
 func TestBuilderClosedInHostFunction(t *testing.T) {
-	d, dev := openDevice(t, softcuda.Options{})
+	d, dev := openSeeded(t, softcuda.Options{})
 	defer d.Close()
 	s, err := dev.NewStream()
 	if err != nil {
@@ -49,7 +38,7 @@ func TestBuilderClosedInHostFunction(t *testing.T) {
 // TestDoneBeforeClose: EV-03, the channel of Event.Done is not closed before the record is done, though that waits in the library and the
 // Driver is closed meanwhile.
 func TestDoneBeforeClose(t *testing.T) {
-	d, dev := openDevice(t, softcuda.Options{}, cuda.MaxHeldStreams(1))
+	d, dev := openSeeded(t, softcuda.Options{}, cuda.MaxHeldStreams(1))
 	s1, err1 := dev.NewStream()
 	s2, err2 := dev.NewStream()
 	e, err3 := dev.NewEvent()
@@ -79,7 +68,7 @@ func TestDoneBeforeClose(t *testing.T) {
 
 // TestGreenContextInTask: TK-03, a green context, which the driver may not make before no stream is held, is refused to a task.
 func TestGreenContextInTask(t *testing.T) {
-	d, dev := openDevice(t, softcuda.Options{})
+	d, dev := openSeeded(t, softcuda.Options{})
 	defer d.Close()
 	s, err := dev.NewStream()
 	if err != nil {
@@ -120,7 +109,7 @@ func (h *closingHandler) Handle(stdctx.Context, slog.Record) error {
 func TestCloseInLogger(t *testing.T) {
 	f := new(softcuda.Faults)
 	h := &closingHandler{slog.NewTextHandler(io.Discard, nil), nil, make(chan error, 1)}
-	d, dev := openDevice(t, softcuda.Options{Faults: f}, cuda.MaxHeldStreams(1), cuda.Logger(slog.New(h)))
+	d, dev := openSeeded(t, softcuda.Options{Faults: f}, cuda.MaxHeldStreams(1), cuda.Logger(slog.New(h)))
 	h.driver = d
 	open := make(chan struct{})
 	s1, err1 := dev.NewStream()

@@ -16,7 +16,7 @@ import (
 // task.
 func TestGraphTaskBesideFree(t *testing.T) {
 	f := new(softcuda.Faults)
-	d, dev := openDevice(t, softcuda.Options{Faults: f})
+	d, dev := openSeeded(t, softcuda.Options{Faults: f})
 	var s [3]*cuda.Stream
 	for i := range s {
 		s[i] = must(dev.NewStream())

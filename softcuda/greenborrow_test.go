@@ -19,25 +19,11 @@ func greenBorrowed(t *testing.T, fn func(dev *cuda.Device, s, b *cuda.Stream)) {
 		"BorrowStream": func(dev *cuda.Device, s *cuda.Stream) (*cuda.Stream, error) { return dev.BorrowStream(s.CUDAStream()) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			d, dev := openDevice(t, softcuda.Options{})
+			d, dev := openSeeded(t, softcuda.Options{})
 			defer d.Close()
-			all, err := dev.SMResource()
-			if err != nil {
-				t.Fatal(err)
-			}
-			g, err := dev.NewGreenContext(all)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := g.NewStream()
-			if err != nil {
-				t.Fatal(err)
-			}
-			b, err := borrow(dev, s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			fn(dev, s, b)
+			s := must(must(dev.NewGreenContext(must(dev.SMResource()))).NewStream())
+			fn(dev, s, must(borrow(dev, s)))
+			runtime.KeepAlive(s) // which a handle does not
 		})
 	}
 }

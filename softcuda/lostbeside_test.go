@@ -20,7 +20,7 @@ type beside struct {
 
 func openBeside(t *testing.T) *beside {
 	b := &beside{f: new(softcuda.Faults)}
-	b.drv, b.lost = openDevice(t, softcuda.Options{Devices: 2, Faults: b.f}, cuda.MaxHeldStreams(1))
+	b.drv, b.lost = openSeeded(t, softcuda.Options{Devices: 2, Faults: b.f}, cuda.MaxHeldStreams(1))
 	b.dev = must(b.drv.Device(1))
 	b.s = must(b.dev.NewStream())
 	return b

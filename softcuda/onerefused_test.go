@@ -35,7 +35,7 @@ func TestStreamPoolRefused(t *testing.T) {
 // TestFlagsRefused: that the driver once did not say whether a stream is ordered with the legacy one is not taken for that it is not.
 func TestFlagsRefused(t *testing.T) {
 	f := new(softcuda.Faults)
-	drv, dev := openDevice(t, softcuda.Options{Faults: f}, cuda.MaxHeldStreams(1))
+	drv, dev := openSeeded(t, softcuda.Options{Faults: f}, cuda.MaxHeldStreams(1))
 	s, held := must(dev.NewStream(cuda.Blocking())), must(dev.NewStream())
 	borrowed := must(dev.BorrowStream(s.CUDAStream()))
 	gate := make(chan struct{})

@@ -14,7 +14,7 @@ import (
 // a task that would wait for the task.
 func TestPoolRefusedInTask(t *testing.T) {
 	const size = 1 << 20
-	d, dev := openDevice(t, softcuda.Options{Memory: size + 512*192 + 8<<10}) // for the blocks, the holds of tasks and little more
+	d, dev := openSeeded(t, softcuda.Options{Memory: size + 512*192 + 8<<10}) // for the blocks, the holds of tasks and little more
 	s, err := dev.NewStream()
 	if err != nil {
 		t.Fatal(err)

@@ -22,9 +22,9 @@ func noErr(t testing.TB, err error) {
 	}
 }
 
-func openSeeded(t testing.TB, o softcuda.Options) (*cuda.Driver, *cuda.Device) {
+func openSeeded(t testing.TB, o softcuda.Options, opts ...cuda.Option) (*cuda.Driver, *cuda.Device) {
 	t.Helper()
-	drv := softcuda.New(o)
+	drv := softcuda.New(o, opts...)
 	dev, err := drv.Device(0)
 	noErr(t, err)
 	return drv, dev
